@@ -117,6 +117,22 @@ void FakeFabric::remove(const std::string& device) {
   changed_.notify_all();
 }
 
+void FakeFabric::hold_writes_to_dma_bufs() {
+  const std::lock_guard lock(mutex_);
+  holds_writes_ = true;
+}
+
+void FakeFabric::show_held_writes() {
+  const std::lock_guard lock(mutex_);
+  for (const HeldWrite& one : held_writes_) std::memcpy(one.target, one.bytes.data(), one.bytes.size());
+  held_writes_.clear();
+}
+
+void FakeFabric::garble_reads_of_dma_bufs() {
+  const std::lock_guard lock(mutex_);
+  garbles_reads_ = true;
+}
+
 void FakeFabric::separate(const std::string& one, const std::string& other) {
   const std::lock_guard lock(mutex_);
   separate_.insert({one, other});
@@ -255,7 +271,7 @@ bool FakeFabric::step_pair(std::uint32_t number, Pair& pair) {
     return true;
   }
   std::byte* const target = send.request.kind == SendRequest::Kind::send ? peer->receives.front().target
-                                                                         : reinterpret_cast<std::byte*>(send.request.target);
+                                                                         : bytes_at(send.request.remote_key, send.request.target);
   if (!send.begun) {
     for (std::size_t at = 0; at < send.request.size; at += kPiece) send.pieces.push_back(at);
     std::shuffle(send.pieces.begin(), send.pieces.end(), random_);
@@ -276,7 +292,7 @@ std::optional<CompletionStatus> FakeFabric::refusal(const Pair& pair, const Pair
   const auto holds = [this](std::uint32_t key, const std::string& device, std::uint64_t at, std::size_t size) {
     const auto found = regions_.find(key);
     if (found == regions_.end() || found->second.device != device) return false;
-    const auto first = reinterpret_cast<std::uint64_t>(found->second.memory);
+    const std::uint64_t first = found->second.address;
     return at >= first && size <= found->second.size && at - first <= found->second.size - size;
   };
   const auto reads = [&](const std::byte* from, std::uint32_t size, std::uint32_t key) {
@@ -292,14 +308,27 @@ std::optional<CompletionStatus> FakeFabric::refusal(const Pair& pair, const Pair
   return std::nullopt;
 }
 
+// After refusal(). Null: a request of no bytes may name any memory.
+std::byte* FakeFabric::bytes_at(std::uint32_t key, std::uint64_t address) {
+  const auto found = regions_.find(key);
+  return found == regions_.end() ? nullptr : found->second.memory + (address - found->second.address);
+}
+
 void FakeFabric::place_piece(Send& send, std::byte* target) {
   const std::size_t at = send.pieces.back();
   send.pieces.pop_back();
   const std::size_t size = std::min(kPiece, send.request.size - at);
+  const auto written = regions_.find(send.request.remote_key);
+  const bool holds = holds_writes_ && written != regions_.end() && written->second.is_dma_buf;
+  std::vector<std::byte> bytes(size);
   if (send.inlined.empty())
-    read_source(send.request, at, {target + at, size});
+    read_source(send.request, at, bytes);
   else
-    std::memcpy(target + at, send.inlined.data() + at, size);
+    std::memcpy(bytes.data(), send.inlined.data() + at, size);
+  if (holds)
+    held_writes_.push_back({target + at, std::move(bytes)});
+  else
+    std::memcpy(target + at, bytes.data(), size);
 }
 
 // A piece may begin in the first place and end in the second one.
@@ -309,7 +338,9 @@ void FakeFabric::read_source(const SendRequest& request, std::size_t at, std::sp
     const bool in_first = at + done < first;
     const std::byte* const from = in_first ? request.source + at + done : request.rest + (at + done - first);
     const std::size_t size = in_first ? std::min(to.size() - done, first - at - done) : to.size() - done;
-    std::memcpy(to.data() + done, from, size);
+    const std::uint32_t key = in_first ? request.local_key : request.rest_key;
+    std::memcpy(to.data() + done, bytes_at(key, reinterpret_cast<std::uint64_t>(from)), size);
+    if (garbles_reads_ && regions_.at(key).is_dma_buf) to[done] ^= std::byte{1};
     const auto offset = reinterpret_cast<std::uintptr_t>(from) - reinterpret_cast<std::uintptr_t>(counted_.data());
     if (offset < counted_.size()) bytes_read_ += size;
     done += size;

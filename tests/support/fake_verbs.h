@@ -51,6 +51,12 @@ class FakeFabric final {
   // Packets between the two devices are lost from now on.
   void separate(const std::string& one, const std::string& other);
 
+  // Bytes that devices write to memory of a dma-buf are not there before show_held_writes(), although their completion is.
+  void hold_writes_to_dma_bufs();
+  void show_held_writes();
+  // A device reads other bytes from memory of a dma-buf than the GPU has there.
+  void garble_reads_of_dma_bufs();
+
   // ---- movement ----
   // One step of one request. False: none can move.
   bool step();
@@ -78,8 +84,14 @@ class FakeFabric final {
 
   struct Region {
     std::string device;
-    std::byte* memory = nullptr;
+    std::uint64_t address = 0;    // as requests name the memory
+    std::byte* memory = nullptr;  // where its bytes lie: for a dma-buf in a mapping of its own
     std::size_t size = 0;
+    bool is_dma_buf = false;
+  };
+  struct HeldWrite {
+    std::byte* target = nullptr;
+    std::vector<std::byte> bytes;
   };
   struct Queue {
     std::uint32_t depth = 0;
@@ -125,6 +137,7 @@ class FakeFabric final {
   [[nodiscard]] bool are_separate(const Pair& one, const Pair& other) const;
   [[nodiscard]] const rdma::PortFacts* port_of(const Pair& pair) const;
   [[nodiscard]] std::optional<rdma::CompletionStatus> refusal(const Pair& pair, const Pair& peer, const Send& send) const;
+  [[nodiscard]] std::byte* bytes_at(std::uint32_t key, std::uint64_t address);
   void place_piece(Send& send, std::byte* target);
   void read_source(const rdma::SendRequest& request, std::size_t at, std::span<std::byte> to);
   void deliver(std::uint32_t number, Pair& pair, Pair& peer, Send& send);
@@ -144,6 +157,8 @@ class FakeFabric final {
   std::deque<std::pair<rdma::CompletionStatus, std::uint64_t>> completion_failures_;
   std::set<std::pair<std::string, std::string>> separate_;
   std::uint32_t queue_limit_ = ~std::uint32_t{0};
+  bool holds_writes_ = false, garbles_reads_ = false;
+  std::vector<HeldWrite> held_writes_;
   std::span<const std::byte> counted_;
   std::size_t bytes_read_ = 0;
   std::size_t doorbells_ = 0;

@@ -1,6 +1,8 @@
 #include "tests/support/fake_verbs_objects.h"
 
 #include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +16,8 @@ using rdma::VerbsCall;
 void ring(int descriptor) { (void)eventfd_write(descriptor, 1); }
 
 namespace {
+
+constexpr std::uint64_t kPage = 4'096;
 
 void drain(int descriptor) {
   eventfd_t count = 0;
@@ -79,13 +83,39 @@ Result<std::unique_ptr<rdma::MemoryRegion>> FakeDevice::register_memory(std::byt
   const std::lock_guard lock(fabric_.mutex_);
   if (const auto status = refused(VerbsCall::register_memory)) return *status;
   const std::uint32_t key = fabric_.next_number_++;
-  fabric_.regions_[key] = {name_, memory, size};
+  fabric_.regions_[key] = {name_, reinterpret_cast<std::uint64_t>(memory), memory, size, false};
+  return std::unique_ptr<rdma::MemoryRegion>(std::make_unique<FakeRegion>(fabric_, key));
+}
+
+Result<std::unique_ptr<rdma::MemoryRegion>> FakeDevice::register_dma_buf(const rdma::DmaBuf& memory) {
+  const std::lock_guard lock(fabric_.mutex_);
+  if (const auto status = refused(VerbsCall::register_dma_buf)) return *status;
+  const off_t begin = lseek(memory.descriptor, 0, SEEK_CUR);
+  struct stat facts {};
+  if (begin < 0 || fstat(memory.descriptor, &facts) != 0) return verbs_failure(VerbsCall::register_dma_buf, name_, errno);
+  const std::uint64_t first = static_cast<std::uint64_t>(begin) + memory.offset;
+  if (memory.size == 0 || first % kPage != memory.address % kPage ||
+      first + memory.size > static_cast<std::uint64_t>(facts.st_size))
+    return verbs_failure(VerbsCall::register_dma_buf, name_, EINVAL);
+  const std::size_t in_page = first % kPage;
+  void* const pages = mmap(nullptr, in_page + memory.size, PROT_READ | PROT_WRITE, MAP_SHARED, memory.descriptor,
+                           static_cast<off_t>(first - in_page));
+  if (pages == MAP_FAILED) return verbs_failure(VerbsCall::register_dma_buf, name_, errno);
+  const std::uint32_t key = fabric_.next_number_++;
+  fabric_.regions_[key] = {name_, memory.address, static_cast<std::byte*>(pages) + in_page, memory.size, true};
   return std::unique_ptr<rdma::MemoryRegion>(std::make_unique<FakeRegion>(fabric_, key));
 }
 
 FakeRegion::~FakeRegion() {
   const std::lock_guard lock(fabric_.mutex_);
+  const FakeFabric::Region region = fabric_.regions_.at(key_);
   fabric_.regions_.erase(key_);
+  if (!region.is_dma_buf) return;
+  std::erase_if(fabric_.held_writes_, [&](const FakeFabric::HeldWrite& one) {
+    return one.target >= region.memory && one.target < region.memory + region.size;
+  });
+  const std::size_t in_page = reinterpret_cast<std::uintptr_t>(region.memory) % kPage;
+  munmap(region.memory - in_page, in_page + region.size);
 }
 
 Result<std::unique_ptr<rdma::CompletionQueue>> FakeDevice::create_completion_queue(std::uint32_t depth) {

@@ -24,6 +24,9 @@ Result<std::unique_ptr<Verbs>> Libibverbs::open(const std::string& file) {
   if (functions.name == nullptr && lacking == nullptr) lacking = #name;
   SETO_LIBIBVERBS_FUNCTIONS(SETO_FIND)
 #undef SETO_FIND
+#define SETO_FIND(result, name, arguments) functions.name = reinterpret_cast<result(*) arguments>(dlsym(handle, #name));
+  SETO_LIBIBVERBS_LATER_FUNCTIONS(SETO_FIND)
+#undef SETO_FIND
   if (lacking != nullptr)
     return failure(Code::unavailable, "%s has no function %s: to use RDMA, install rdma-core 31 or later", file.c_str(), lacking);
   return std::unique_ptr<Verbs>(std::make_unique<Libibverbs>(functions));

@@ -18,6 +18,8 @@ namespace {
 constexpr int kMostGids = 4'096;
 // From which a request gathers its bytes (SendRequest::rest). Every device that is known has more.
 constexpr std::uint32_t kSendPlaces = 2;
+// Access to registered memory, without relaxed ordering: a completion must not overtake the bytes before it.
+constexpr int kAccess = abi::kAccessLocalWrite | abi::kAccessRemoteWrite;
 
 // Mbit/s of one lane, by the code of the speed.
 std::uint64_t lane_mbit(std::uint8_t speed) {
@@ -158,9 +160,17 @@ Result<PortFacts> LibibverbsDevice::port_facts(std::uint8_t number) {
 }
 
 Result<std::unique_ptr<MemoryRegion>> LibibverbsDevice::register_memory(std::byte* memory, std::size_t size) {
-  constexpr int kAccess = abi::kAccessLocalWrite | abi::kAccessRemoteWrite;
   abi::Region* const region = functions_.ibv_reg_mr(domain_, memory, size, kAccess);
   if (region == nullptr) return failed(VerbsCall::register_memory, errno);
+  return std::unique_ptr<MemoryRegion>(std::make_unique<Region>(functions_, region));
+}
+
+Result<std::unique_ptr<MemoryRegion>> LibibverbsDevice::register_dma_buf(const DmaBuf& memory) {
+  if (functions_.ibv_reg_dmabuf_mr == nullptr)
+    return failure(Code::unavailable, "libibverbs has no ibv_reg_dmabuf_mr: install rdma-core 34 or later");
+  abi::Region* const region =
+      functions_.ibv_reg_dmabuf_mr(domain_, memory.offset, memory.size, memory.address, memory.descriptor, kAccess);
+  if (region == nullptr) return failed(VerbsCall::register_dma_buf, errno);
   return std::unique_ptr<MemoryRegion>(std::make_unique<Region>(functions_, region));
 }
 

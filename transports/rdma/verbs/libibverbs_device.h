@@ -20,6 +20,7 @@ class LibibverbsDevice final : public VerbsDevice {
 
   Result<DeviceFacts> facts() override;
   Result<std::unique_ptr<MemoryRegion>> register_memory(std::byte* memory, std::size_t size) override;
+  Result<std::unique_ptr<MemoryRegion>> register_dma_buf(const DmaBuf& memory) override;
   Result<std::unique_ptr<CompletionQueue>> create_completion_queue(std::uint32_t depth) override;
   Result<std::unique_ptr<QueuePair>> create_queue_pair(CompletionQueue& completions, const QueuePairSize& size) override;
   [[nodiscard]] int event_descriptor() const override { return context_->event_descriptor; }

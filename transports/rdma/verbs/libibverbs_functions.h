@@ -31,9 +31,14 @@ namespace seto::rdma {
   VISIT(int, ibv_get_async_event, (abi::Context*, abi::AsyncEvent*))                                                       \
   VISIT(void, ibv_ack_async_event, (abi::AsyncEvent*))
 
+// Functions of later releases than rdma-core 31, without which the rest works: null where the library has none.
+#define SETO_LIBIBVERBS_LATER_FUNCTIONS(VISIT) \
+  VISIT(abi::Region*, ibv_reg_dmabuf_mr, (abi::Domain*, std::uint64_t, std::size_t, std::uint64_t, int, int))
+
 struct LibibverbsFunctions {
 #define SETO_MEMBER(result, name, arguments) result(*name) arguments = nullptr;
   SETO_LIBIBVERBS_FUNCTIONS(SETO_MEMBER)
+  SETO_LIBIBVERBS_LATER_FUNCTIONS(SETO_MEMBER)
 #undef SETO_MEMBER
 };
 

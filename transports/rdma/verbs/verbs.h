@@ -53,11 +53,20 @@ class QueuePair {
   virtual void fail() = 0;
 };
 
+// Memory of another device, a GPU for example, as the kernel hands it from driver to driver.
+struct DmaBuf {
+  int descriptor = -1;        // the caller's; the registration needs it no longer than the call
+  std::uint64_t offset = 0;   // in the dma-buf
+  std::uint64_t address = 0;  // of that memory in requests of both ends; its offset within a page is that of `offset`
+  std::size_t size = 0;
+};
+
 class VerbsDevice {
  public:
   virtual ~VerbsDevice() = default;
   [[nodiscard]] virtual Result<DeviceFacts> facts() = 0;  // asks the device again
   virtual Result<std::unique_ptr<MemoryRegion>> register_memory(std::byte* memory, std::size_t size) = 0;
+  virtual Result<std::unique_ptr<MemoryRegion>> register_dma_buf(const DmaBuf& memory) = 0;
   virtual Result<std::unique_ptr<CompletionQueue>> create_completion_queue(std::uint32_t depth) = 0;
   // Sends and receives complete on the same queue.
   virtual Result<std::unique_ptr<QueuePair>> create_queue_pair(CompletionQueue& completions, const QueuePairSize& size) = 0;

@@ -8,10 +8,10 @@ namespace seto::rdma {
 namespace {
 
 constexpr std::array<const char*, kVerbsCalls> kCallNames{
-    "ibv_get_device_list", "ibv_open_device",      "ibv_query_device",    "ibv_query_port",          "ibv_query_gid_ex",
-    "ibv_query_pkey",      "ibv_alloc_pd",         "ibv_reg_mr",          "ibv_create_comp_channel", "ibv_create_cq",
-    "ibv_create_qp",       "ibv_modify_qp (init)", "ibv_modify_qp (rtr)", "ibv_modify_qp (rts)",     "ibv_post_send",
-    "ibv_post_recv",       "ibv_poll_cq",          "ibv_req_notify_cq"};
+    "ibv_get_device_list", "ibv_open_device", "ibv_query_device",     "ibv_query_port",      "ibv_query_gid_ex",
+    "ibv_query_pkey",      "ibv_alloc_pd",    "ibv_reg_mr",           "ibv_reg_dmabuf_mr",   "ibv_create_comp_channel",
+    "ibv_create_cq",       "ibv_create_qp",   "ibv_modify_qp (init)", "ibv_modify_qp (rtr)", "ibv_modify_qp (rts)",
+    "ibv_post_send",       "ibv_post_recv",   "ibv_poll_cq",          "ibv_req_notify_cq"};
 
 const char* advice_for(VerbsCall call, int error) {
   switch (call) {
@@ -26,6 +26,14 @@ const char* advice_for(VerbsCall call, int error) {
         return "raise the limit of locked memory (ulimit -l unlimited, or LimitMEMLOCK=infinity for a service)";
       if (error == EFAULT) return "the memory is not mapped, or was freed";
       return "see dmesg for messages of the driver of this device";
+    case VerbsCall::register_dma_buf:
+      if (error == EOPNOTSUPP || error == ENOSYS || error == ENOTTY)
+        return "the kernel or the driver of this device takes no dma-buf: Linux 5.12 and a device of mlx5, bnxt_re, efa or irdma "
+               "do";
+      if (error == ENOMEM || error == EAGAIN || error == EPERM)
+        return "raise the limit of locked memory (ulimit -l unlimited); a GPU may also have no address space left for devices "
+               "(BAR1)";
+      return "the GPU's driver does not let this device have the memory: see dmesg, and nvidia-smi topo -m for their path";
     case VerbsCall::allocate_domain:
     case VerbsCall::create_channel:
     case VerbsCall::create_completion_queue:

@@ -16,6 +16,7 @@ enum class VerbsCall : std::uint8_t {
   query_pkey,
   allocate_domain,
   register_memory,
+  register_dma_buf,
   create_channel,
   create_completion_queue,
   create_queue_pair,
