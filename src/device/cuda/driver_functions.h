@@ -58,6 +58,9 @@ struct MemoryFunctions {
   Call<IpcMemoryHandle*, DevicePointer> ipc_get_mem_handle{"cuIpcGetMemHandle", 4010};
   Call<DevicePointer*, IpcMemoryHandle, unsigned> ipc_open_mem_handle{"cuIpcOpenMemHandle", 11000};
   Call<DevicePointer> ipc_close_mem_handle{"cuIpcCloseMemHandle", 4010};
+  Call<void*, DevicePointer, std::size_t, RangeHandleType, unsigned long long> mem_get_range_handle{
+      "cuMemGetHandleForAddressRange", 11070};
+  Call<DirectFlushTarget, DirectFlushScope> flush_direct_writes{"cuFlushGPUDirectRDMAWrites", 11030};
 };
 
 struct StreamFunctions {

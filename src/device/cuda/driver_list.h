@@ -18,12 +18,12 @@ constexpr void for_each_call(DriverFunctions& d, const Visit& visit) {
                                d.device_can_access_peer, d.device_get_p2p_attribute, d.device_primary_ctx_retain,
                                d.device_primary_ctx_release, d.device_primary_ctx_get_state, d.ctx_set_current, d.ctx_get_current,
                                d.ctx_get_device, d.ctx_synchronize, d.ctx_get_stream_priority_range, d.ctx_enable_peer_access);
-  visit_group<MemoryFunctions>(visit, d.mem_address_reserve, d.mem_address_free, d.mem_create, d.mem_release, d.mem_map,
-                               d.mem_unmap, d.mem_set_access, d.mem_export, d.mem_import, d.mem_get_granularity,
-                               d.mem_retain_handle, d.mem_get_info, d.mem_alloc, d.mem_free, d.mem_get_address_range,
-                               d.mem_host_alloc, d.mem_free_host, d.mem_host_register, d.mem_host_unregister,
-                               d.mem_host_get_device_pointer, d.pointer_get_attribute, d.pointer_get_attributes,
-                               d.ipc_get_mem_handle, d.ipc_open_mem_handle, d.ipc_close_mem_handle);
+  visit_group<MemoryFunctions>(
+      visit, d.mem_address_reserve, d.mem_address_free, d.mem_create, d.mem_release, d.mem_map, d.mem_unmap, d.mem_set_access,
+      d.mem_export, d.mem_import, d.mem_get_granularity, d.mem_retain_handle, d.mem_get_info, d.mem_alloc, d.mem_free,
+      d.mem_get_address_range, d.mem_host_alloc, d.mem_free_host, d.mem_host_register, d.mem_host_unregister,
+      d.mem_host_get_device_pointer, d.pointer_get_attribute, d.pointer_get_attributes, d.ipc_get_mem_handle,
+      d.ipc_open_mem_handle, d.ipc_close_mem_handle, d.mem_get_range_handle, d.flush_direct_writes);
   visit_group<StreamFunctions>(visit, d.memcpy_async, d.memcpy_dtod_async, d.memcpy_htod_async, d.memcpy_dtoh_async,
                                d.memset_d8_async, d.memset_d32_async, d.stream_create_with_priority, d.stream_destroy,
                                d.stream_query, d.stream_synchronize, d.stream_get_priority, d.stream_get_ctx,

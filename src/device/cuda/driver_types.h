@@ -53,6 +53,8 @@ enum class DeviceAttribute : std::uint32_t {
   virtual_memory_management = 102,
   posix_file_descriptor_handles = 103,
   gpu_direct_rdma = 116,
+  gpu_direct_flush_options = 117,
+  gpu_direct_write_order = 118,
   stream_memory_operations_64_bit = 122,
   dma_buf = 124,
   multicast = 132,
@@ -92,6 +94,12 @@ enum class CaptureStatus : std::uint32_t { none = 0, active = 1, invalidated = 2
 enum class CaptureMode : std::uint32_t { global = 0, thread_local_only = 1, relaxed = 2 };
 enum class ProcAddressResult : std::uint32_t { success = 0, symbol_not_found = 1, version_not_sufficient = 2 };
 
+// Answers to gpu_direct_write_order: for which GPUs writes of other devices need no flush.
+enum class DirectWriteOrder : std::uint32_t { none = 0, owner = 100, all_gpus = 200 };
+enum class DirectFlushTarget : std::uint32_t { current_context = 0 };
+enum class DirectFlushScope : std::uint32_t { owner = 100, all_gpus = 200 };
+enum class RangeHandleType : std::uint32_t { dma_buf = 1 };
+
 // Flags, which the driver takes as plain numbers.
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventBlockingSync = 1, kEventDisableTiming = 2;
@@ -99,6 +107,7 @@ inline constexpr unsigned kHostAllocPortable = 1, kHostAllocDeviceMap = 2;
 inline constexpr unsigned kHostRegisterPortable = 1, kHostRegisterDeviceMap = 2, kHostRegisterReadOnly = 8;
 inline constexpr unsigned kWaitGreaterOrEqual = 0, kWaitEqual = 1;
 inline constexpr unsigned kIpcLazyPeerAccess = 1;
+inline constexpr int kDirectFlushByHost = 1;  // a bit of gpu_direct_flush_options: the host may call the flush
 inline constexpr std::uint64_t kProcAddressLegacyStream = 1;
 
 }  // namespace seto::cuda

@@ -65,6 +65,13 @@ void device_get_attribute(StandIn& s, int* value, DeviceAttribute attribute, Dev
         return static_cast<int>(limits.shared_bytes);
       case DeviceAttribute::max_shared_memory_per_block_optin:
         return static_cast<int>(limits.shared_bytes) - 1024;
+      case DeviceAttribute::dma_buf:
+        return settings.dma_buf ? 1 : 0;
+      case DeviceAttribute::gpu_direct_write_order:
+        return settings.write_order;
+      case DeviceAttribute::gpu_direct_flush_options:
+        return settings.flush_options;
+      case DeviceAttribute::gpu_direct_rdma:
       case DeviceAttribute::unified_addressing:
       case DeviceAttribute::cooperative_launch:
       case DeviceAttribute::virtual_memory_management:

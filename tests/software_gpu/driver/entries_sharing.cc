@@ -1,4 +1,4 @@
-// Memory that several processes share: by file descriptor, and by legacy IPC.
+// Memory that several processes share, by file descriptor and by legacy IPC, and that other devices share, by dma-buf.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -16,6 +16,7 @@ using cuda::DevicePointer;
 using cuda::HandleType;
 using cuda::MemoryHandle;
 
+constexpr std::uint64_t kHostPage = 4'096;
 constexpr std::uint32_t kIpcMagic = 0x50A1C0DE;
 
 // The content of a handle of legacy IPC: a memory file that the exporting process has open.
@@ -91,6 +92,35 @@ void ipc_close_mem_handle(StandIn& s, DevicePointer pointer) {
   s.memory().release(pointer, Range::Kind::imported, DriverCode::invalid_value);
 }
 
+// A dma-buf begins with the range. The file that stands for it holds the whole allocation, so the position of the descriptor says
+// where it begins: its own position, which a duplicate would share.
+void mem_get_range_handle(StandIn& s, void* target, DevicePointer pointer, std::size_t bytes, cuda::RangeHandleType type,
+                          unsigned long long) {
+  need(target);
+  if (type != cuda::RangeHandleType::dma_buf || !s.settings().dma_buf)
+    throw DriverError(DriverCode::not_supported, "no dma-buf is offered");
+  const Range* const range = s.memory().find(pointer);
+  if (range == nullptr || range->kind != Range::Kind::device || pointer + bytes > range->address + range->memory->bytes)
+    throw DriverError(DriverCode::invalid_value, "the range is not within one allocation of cuMemAlloc");
+  if (pointer % kHostPage != 0 || bytes % kHostPage != 0 || bytes == 0)
+    throw DriverError(DriverCode::invalid_value, "the range does not consist of whole pages of the host");
+  const std::string path = "/proc/self/fd/" + std::to_string(range->memory->file);
+  const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (file < 0) throw DriverError(DriverCode::operating_system, path + ": " + std::strerror(errno));
+  ::lseek(file, static_cast<off_t>(pointer - range->address), SEEK_SET);
+  *static_cast<int*>(target) = file;
+}
+
+void flush_direct_writes(StandIn& s, cuda::DirectFlushTarget target, cuda::DirectFlushScope scope) {
+  (void)s.current();
+  if (target != cuda::DirectFlushTarget::current_context ||
+      (scope != cuda::DirectFlushScope::owner && scope != cuda::DirectFlushScope::all_gpus))
+    throw DriverError(DriverCode::invalid_value);
+  if ((s.settings().flush_options & cuda::kDirectFlushByHost) == 0)
+    throw DriverError(DriverCode::not_supported, "this GPU has no flush that the host could call");
+  if (s.on_flush) s.on_flush();
+}
+
 }  // namespace
 
 void add_sharing_entries(EntryTable& table, const cuda::DriverFunctions& d) {
@@ -99,6 +129,8 @@ void add_sharing_entries(EntryTable& table, const cuda::DriverFunctions& d) {
   table.add<ipc_get_mem_handle>(d.ipc_get_mem_handle);
   table.add<ipc_open_mem_handle>(d.ipc_open_mem_handle, kUnsafeInCapture);
   table.add<ipc_close_mem_handle>(d.ipc_close_mem_handle, kUnsafeInCapture);
+  table.add<mem_get_range_handle>(d.mem_get_range_handle);
+  table.add<flush_direct_writes>(d.flush_direct_writes);
 }
 
 }  // namespace seto::software_gpu::driver

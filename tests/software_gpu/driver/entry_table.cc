@@ -38,6 +38,7 @@ const EntryTable& entries() {
     table->add_plain("softwareGpuInject", reinterpret_cast<void*>(&inject), kFirstVersion);
     table->add_plain("softwareGpuWritten", reinterpret_cast<void*>(&written), kFirstVersion);
     table->add_plain("softwareGpuLaunched", reinterpret_cast<void*>(&launched), kFirstVersion);
+    table->add_plain("softwareGpuOnFlush", reinterpret_cast<void*>(&set_on_flush), kFirstVersion);
     return table;
   }();
   return *all;

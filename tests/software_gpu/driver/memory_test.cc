@@ -1,8 +1,10 @@
 // Memory of one process: allocation, peers, mapping, attributes.
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include <array>
 
+#include "src/device/cuda/direct_access.h"
 #include "tests/software_gpu/driver/driver_test.h"
 
 namespace seto::software_gpu::driver {
@@ -195,6 +197,30 @@ TEST_F(Memory, RegisteredMemoryIsThatOfTheHost) {
   EXPECT_THAT(words, Each(7U));
   ASSERT_TRUE(ok(driver().mem_host_unregister(words.data())));
   EXPECT_EQ(driver().mem_host_unregister.code(words.data()), DriverCode::host_memory_not_registered);
+}
+
+// The range begins behind other memory of its allocation.
+TEST_F(Memory, IsHandedToOtherDevicesAsADmaBuf) {
+  SETO_NEEDS_GPUS(1);
+  start();
+  const auto access = cuda::direct_access_of(driver(), 0);
+  ASSERT_TRUE(ok(access.status()));
+  if (!access.value().dma_buf) GTEST_SKIP() << "skipped: the driver of this machine offers no dma-buf";
+  constexpr std::size_t kGpuPage = 64 << 10;
+  const DevicePointer range = (allocate(3 * kGpuPage) + kGpuPage) / kGpuPage * kGpuPage;
+  const cuda::Stream stream = make_stream();
+  ASSERT_TRUE(ok(driver().memset_d32_async(range, 77, kGpuPage / 4, stream)));
+  ASSERT_TRUE(ok(driver().stream_synchronize(stream)));
+  const auto file = cuda::export_dma_buf(driver(), range, kGpuPage);
+  ASSERT_TRUE(ok(file.status()));
+  EXPECT_FALSE(cuda::export_dma_buf(driver(), range + 512, kGpuPage).ok()) << "not whole pages";
+  if (access.value().flush != cuda::DirectFlush::impossible)
+    EXPECT_TRUE(ok(cuda::flush_direct_writes(driver(), access.value().flush)));
+  if (on_system_driver()) return;  // a real one cannot be mapped by the host
+  unsigned word = 0;
+  const off_t begin = lseek(file.value().get(), 0, SEEK_CUR);
+  ASSERT_EQ(pread(file.value().get(), &word, sizeof word, begin), static_cast<ssize_t>(sizeof word));
+  EXPECT_EQ(word, 77U);
 }
 
 }  // namespace

@@ -20,10 +20,10 @@ namespace {
 }
 
 constexpr std::string_view kPrefix = "SOFTWARE_GPU_";
-constexpr std::array<std::string_view, 17> kNames{
-    "GLOBAL_RACES", "QUEUES", "COUNT",          "MULTIPROCESSORS", "MEMORY",       "SEED",
-    "STEP_BUDGET",  "WEAK",   "VERSION",        "CAPABILITY",      "WAIT_SECONDS", "PEERS",
-    "COMPUTE_MODE", "ERRORS", "MULTI_INSTANCE", "DELAYS",          "MAPPING_WAITS"};
+constexpr std::array<std::string_view, 20> kNames{
+    "GLOBAL_RACES",   "QUEUES",  "COUNT",         "MULTIPROCESSORS", "MEMORY",      "SEED",         "STEP_BUDGET",
+    "WEAK",           "VERSION", "CAPABILITY",    "WAIT_SECONDS",    "PEERS",       "COMPUTE_MODE", "ERRORS",
+    "MULTI_INSTANCE", "DELAYS",  "MAPPING_WAITS", "DMA_BUF",         "WRITE_ORDER", "FLUSH_OPTIONS"};
 
 void refuse_unknown_names() {
   for (char** variable = environ; *variable != nullptr; ++variable) {
@@ -140,6 +140,9 @@ Settings Settings::of_environment() {
   settings.errors = parse_errors(text_of("SOFTWARE_GPU_ERRORS", ""));
   settings.delays = delays_of(text_of("SOFTWARE_GPU_DELAYS", ""));
   read("SOFTWARE_GPU_MAPPING_WAITS", settings.mapping_waits);
+  read("SOFTWARE_GPU_DMA_BUF", settings.dma_buf);
+  read("SOFTWARE_GPU_WRITE_ORDER", settings.write_order);
+  read("SOFTWARE_GPU_FLUSH_OPTIONS", settings.flush_options);
   return settings;
 }
 

@@ -35,6 +35,9 @@ struct Settings {
   std::vector<std::uint64_t> peers;  // for each GPU a bit for each GPU whose memory it can reach
   std::multimap<std::string, InjectedError> errors;
   std::map<std::string, std::uint32_t> delays;  // ms before calls of a name
+  bool dma_buf = true;                          // is offered
+  int write_order = 0;                          // of other devices: 0 none, 100 for the owner, 200 for all GPUs
+  int flush_options = 1;                        // 1: the host may call the flush
   bool mapping_waits = false;                   // mapping of memory waits for all work, as unmapping does
 
   // A variable that cannot be read ends the process with a message: a test must not run with other settings than it states.

@@ -269,6 +269,14 @@ void inject(const char* errors) {
   if (all.stand_in != nullptr) all.stand_in->inject(errors);
 }
 
+void set_on_flush(void (*call)(void*), void* argument) {
+  Process& all = *process();
+  const std::lock_guard lock(all.mutex);
+  if (all.stand_in == nullptr) return;
+  all.stand_in->on_flush = nullptr;
+  if (call != nullptr) all.stand_in->on_flush = [call, argument] { call(argument); };
+}
+
 std::uint64_t written() {
   Process& all = *process();
   const std::lock_guard lock(all.mutex);

@@ -87,6 +87,7 @@ class StandIn final {
   std::map<const void*, std::unique_ptr<GraphExec>> graph_execs;
   std::map<cuda::MemoryHandle, std::pair<std::shared_ptr<PhysicalMemory>, int>> handles;  // with the number of references
   cuda::MemoryHandle next_handle = 1;
+  std::function<void()> on_flush{};  // what other devices have written becomes visible
 
  private:
   Settings settings_;
@@ -119,5 +120,8 @@ void stop();
 void inject(const char* errors);
 std::uint64_t written();   // MemoryTable::written()
 std::uint64_t launched();  // kernels that have begun, on all GPUs; those of graphs, too
+std::uint64_t written();  // MemoryTable::written()
+// softwareGpuOnFlush: cuFlushGPUDirectRDMAWrites calls it, until the next start. Null: nothing.
+void set_on_flush(void (*call)(void*), void* argument);
 
 }  // namespace seto::software_gpu::driver
