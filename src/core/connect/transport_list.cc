@@ -3,6 +3,7 @@
 #include "src/core/connect/transport_list.h"
 
 #include "transports/rdma/connect/port_report.h"
+#include "transports/rdma/gpu_memory/gpu_reach.h"
 #include "transports/rdma/pipes/rdma_pipes.h"
 #include "transports/shm/shm_transport.h"
 #include "transports/shm/user_memory.h"
@@ -23,6 +24,10 @@ Result<std::vector<PortWords>> rdma_ports() {
   std::vector<PortWords> ports;
   for (const rdma::PortReport& one : reports) ports.push_back({one.name, one.value, one.remark});
   return ports;
+}
+
+std::vector<GpuReach> rdma_reach(const Config& config, GpuBuffer& buffer, Deadline until) {
+  return rdma::find_gpu_reach(config.rdma, buffer, until);
 }
 
 Result<void*> allocate_lendable(std::size_t size) { return UserMemory::of_process().allocate(size); }

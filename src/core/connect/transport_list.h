@@ -6,6 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "src/base/clock.h"
+#include "src/base/config.h"
+#include "transports/gpu_buffer.h"
 #include "transports/transport.h"
 
 namespace seto {
@@ -27,5 +30,8 @@ struct PortWords {
 };
 // Empty: the kernel lists none. Failure: there are RDMA devices, but no library for them.
 [[nodiscard]] Result<std::vector<PortWords>> rdma_ports();
+
+// How each RDMA device of this host that the settings permit reaches the GPU of the buffer, by a trial. Empty: there are none.
+[[nodiscard]] std::vector<GpuReach> rdma_reach(const Config& config, GpuBuffer& buffer, Deadline until);
 
 }  // namespace seto
