@@ -17,6 +17,8 @@
 #include "src/core/choice/kept_constants.h"
 #include "src/core/communicator/communicator.h"
 #include "src/core/connect/transport_list.h"
+#include "src/core/device_memory/gpu_context.h"
+#include "src/core/gpu_direct/gpu_reach.h"
 #include "src/device/cuda/gpu_facts.h"
 #include "src/device/reduce.h"
 #include "src/engine/kernels/kernel_images.h"
@@ -171,12 +173,27 @@ Section status_section() {
 
 constexpr std::string_view kGpuTopic = "gpus";
 
+// A row for each RDMA device says whether it reaches memory of that GPU. The trial needs a context of the GPU, so without devices
+// there is none.
+void add_reach_rows(const cuda::GpuFacts& gpu, const Config& config, std::vector<Row>& rows) {
+  const std::string name = "memory of GPU " + std::to_string(gpu.number);
+  const auto context = GpuContext::of_device(gpu.number);
+  if (!context.ok()) return rows.push_back({name, "not tried", std::string(context.status().text())});
+  const ContextScope scope(*context.value());
+  if (!scope.status().ok()) return rows.push_back({name, "not tried", std::string(scope.status().text())});
+  for (const GpuReach& reach : reach_of_gpu(context.value()->driver(), gpu.number, config))
+    rows.push_back({name + ": " + reach.device, words_of(reach), reach.why_less});
+}
+
 // Asking the driver for its GPUs initialises CUDA in this process, so that a process that it forks later cannot use them.
-Section gpus_section() {
+Section gpus_section(const Config& config) {
   const cuda::GpuReport report = cuda::report_gpus();
   Section section{kGpuTopic, {{"CUDA driver", report.driver.empty() ? "none" : report.driver, report.trouble}}};
   for (const cuda::GpuFacts& gpu : report.gpus)
     section.rows.push_back({"GPU " + std::to_string(gpu.number), gpu.name, cuda::facts_text(gpu)});
+  const Result<std::vector<PortWords>> ports = rdma_ports();
+  if (!ports.ok() || ports.value().empty()) return section;
+  for (const cuda::GpuFacts& gpu : report.gpus) add_reach_rows(gpu, config, section.rows);
   return section;
 }
 
@@ -197,7 +214,7 @@ std::vector<Section> sections(std::string_view topic, std::string_view version, 
   return {{"version", {{"seto", std::string(version), ""}}},
           build_section(),
           machine_section(config),
-          with_gpus ? gpus_section() : Section{kGpuTopic, {}},
+          with_gpus ? gpus_section(config) : Section{kGpuTopic, {}},
           topic.empty() || topic == kRdmaTopic ? rdma_section() : Section{kRdmaTopic, {}},
           config_section(config),
           constants_section(),

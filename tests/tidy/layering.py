@@ -44,7 +44,7 @@ ALLOWED = {
 # Folders with rooms. A room includes only itself and the rooms before it. "." stands for the files outside any room.
 ROOMS = {
     "src/device": [".", "cuda"],
-    "src/core": ["record", "call", "choice", "progress", "connect", "launch", "communicator", "device_relay", "device_memory", "host_stream", "dump"],
+    "src/core": ["record", "call", "choice", "progress", "connect", "launch", "communicator", "device_relay", "gpu_direct", "device_memory", "host_stream", "dump"],
     "src/control": [".", "liveness", "local", "network", "overlay", "channel"],
     "src/net": [".", "tls"],
     "src/bootstrap": [".", "rendezvous", "tree", "providers"],
@@ -53,7 +53,7 @@ ROOMS = {
     "src/engine": ["kernels", ".", "device", "relay", "simulation"],
     "src/report": [".", "device", "status"],
     "transports/tcp": ["flow", "link", "streams", "connect"],
-    "transports/rdma": ["verbs", "link", "connect", "pipes"],
+    "transports/rdma": ["verbs", "link", "connect", "pipes", "gpu_memory"],
 }
 # These may include any folder: tests, and benchmarks of internal code.
 UNBOUND = ("tests/", "bench/micro/", "bench/rdma/")

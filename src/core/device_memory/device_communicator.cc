@@ -11,6 +11,7 @@
 #include "src/core/device_memory/buffer_check.h"
 #include "src/core/device_memory/device_costs.h"
 #include "src/core/device_memory/lent_buffers.h"
+#include "src/core/gpu_direct/gpu_reach.h"
 #include "src/engine/kernels/device_launch.h"
 
 namespace seto {
@@ -92,6 +93,7 @@ Status DeviceCommunicator::make_parts(const std::vector<RankStatement>& statemen
     SETO_ASSIGN(parts_->staging, Staging::create(gpu_->driver()));
     SETO_ASSIGN(relay_, Relay::create(*control_, *parts_->staging, [] { LaunchWatcher::of_process().wake(); }));
     parts_->launches->follow(*relay_);
+    say_gpu_reach(gpu_->driver(), gpu_->device(), control_->config());
   }
   // In one process, the addresses of all GPUs differ, and each reaches the memory of those to which it has peer access.
   has_other_gpus_ = std::any_of(statements.begin(), statements.end(),
