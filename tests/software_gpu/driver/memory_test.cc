@@ -214,8 +214,9 @@ TEST_F(Memory, IsHandedToOtherDevicesAsADmaBuf) {
   const auto file = cuda::export_dma_buf(driver(), range, kGpuPage);
   ASSERT_TRUE(ok(file.status()));
   EXPECT_FALSE(cuda::export_dma_buf(driver(), range + 512, kGpuPage).ok()) << "not whole pages";
-  if (access.value().flush != cuda::DirectFlush::impossible)
+  if (access.value().flush != cuda::DirectFlush::impossible) {
     EXPECT_TRUE(ok(cuda::flush_direct_writes(driver(), access.value().flush)));
+  }
   if (on_system_driver()) return;  // a real one cannot be mapped by the host
   unsigned word = 0;
   const off_t begin = lseek(file.value().get(), 0, SEEK_CUR);
