@@ -160,7 +160,7 @@ TEST_F(GpuReaches, NotWhereCopiesOfTheDriverFail) {
 // A call fails, whichever it is: the answer is a better way or a reason, and nothing stays registered.
 TEST_F(GpuReaches, EachFailureLeavesAReason) {
   load_peermem();
-  constexpr std::uint64_t kShortMs = 2'000;  // a trial that cannot end any more waits so long
+  constexpr std::uint64_t kShortMs = 1'000;  // a trial that cannot end any more waits so long
   for (const VerbsCall call :
        {VerbsCall::open_device, VerbsCall::query_device, VerbsCall::register_memory, VerbsCall::register_dma_buf,
         VerbsCall::create_completion_queue, VerbsCall::create_queue_pair, VerbsCall::prepare, VerbsCall::ready_to_receive,
