@@ -4,11 +4,11 @@
 
 #include "src/api/support/handles.h"
 #include "src/api/support/text_target.h"
+#include "src/api/support/this_host.h"
 #include "src/api/support/topology_files.h"
 #include "src/base/text.h"
 #include "src/core/communicator/communicator.h"
 #include "src/device/cuda/gpu_facts.h"
-#include "src/topology/discovery/discover.h"
 #include "src/topology/draw/topology_svg.h"
 #include "src/topology/draw/topology_text.h"
 #include "src/topology/graph/assumptions.h"
@@ -22,7 +22,7 @@ namespace {
 
 // NVML describes GPUs and their links; whether this process can use them, only the driver of CUDA knows.
 TopologyHost host_with_driver() {
-  TopologyHost host = discover_this_host();
+  TopologyHost host = this_host();
   host.notes.push_back("CUDA: " + cuda::line_of(cuda::report_gpus()));
   return host;
 }

@@ -6,7 +6,7 @@
 
 #include "src/api/support/errors.h"
 #include "src/api/support/handles.h"
-#include "src/topology/discovery/discover.h"
+#include "src/api/support/this_host.h"
 #include "src/topology/graph/assumptions.h"
 #include "src/topology/graph/join_graphs.h"
 #include "src/topology/xml/topology_file.h"
@@ -27,7 +27,7 @@ Result<GraphPart> read_part(const setoTopologyText_t& file, size_t number) {
     if (graph.value().hosts.size() != 1)
       return failure(Code::invalid_argument, "%s: describes %zu hosts; a file of this machine describes one", name.c_str(),
                      graph.value().hosts.size());
-    complete(graph.value().hosts[0], discover_this_host());
+    complete(graph.value().hosts[0], this_host());
   }
   const size_t copies = file.copies == 0 ? 1 : static_cast<size_t>(file.copies);
   return GraphPart{std::move(graph).value(), file.site == nullptr ? "" : file.site, copies};

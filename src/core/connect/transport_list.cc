@@ -2,6 +2,10 @@
 
 #include "src/core/connect/transport_list.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
 #include "transports/rdma/connect/port_report.h"
 #include "transports/rdma/gpu_memory/gpu_reach.h"
 #include "transports/rdma/pipes/rdma_pipes.h"
@@ -22,7 +26,13 @@ Result<std::vector<std::unique_ptr<Transport>>> make_transports(const TransportS
 Result<std::vector<PortWords>> rdma_ports() {
   SETO_ASSIGN(const std::vector<rdma::PortReport> reports, rdma::report_ports());
   std::vector<PortWords> ports;
-  for (const rdma::PortReport& one : reports) ports.push_back({one.name, one.value, one.remark});
+  for (const rdma::PortReport& one : reports) {
+    PortWords port{one.name, one.value, one.remark, one.device, one.port, one.link_layer, {}, one.gid, one.why, 0, 0};
+    if (one.gid_index) port.gid_index = static_cast<int>(*one.gid_index);
+    port.mtu = static_cast<int>(one.mtu);
+    port.rate_mbit = static_cast<int>(std::min<std::uint64_t>(one.rate_mbit, 100'000'000));
+    ports.push_back(std::move(port));
+  }
   return ports;
 }
 

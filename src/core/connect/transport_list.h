@@ -27,6 +27,15 @@ namespace seto {
 // it.
 struct PortWords {
   std::string name, state, remark;
+  // The same as values, which are empty or 0 where nothing is known.
+  std::string device;
+  int port = 0;
+  std::string link_layer;
+  std::optional<int> gid_index;
+  std::string gid;
+  std::string why;  // this GID; or why the port cannot be used
+  int mtu = 0;
+  int rate_mbit = 0;
 };
 // Empty: the kernel lists none. Failure: there are RDMA devices, but no library for them.
 [[nodiscard]] Result<std::vector<PortWords>> rdma_ports();

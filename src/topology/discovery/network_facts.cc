@@ -4,6 +4,7 @@
 #include <charconv>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "src/base/text.h"
@@ -94,11 +95,15 @@ void add_interfaces(TopologyHost& host, HostApi& system) {
 
 void add_rdma_ports(TopologyHost& host, HostApi& system) {
   const std::string devices = "/sys/class/infiniband/";
+  if (system.list(devices).empty()) host.notes.emplace_back("RDMA: no device");
   for (const std::string& name : system.list(devices)) {
-    const auto address = last_address(system.real_path(devices + name + "/device").value_or(""));
+    // A software device works over a network interface, whose NIC says where it is.
+    const std::string over = plain_ascii(system.read(devices + name + "/parent").value_or(""));
+    const std::string nic = over.empty() ? devices + name : "/sys/class/net/" + over;
+    const auto address = last_address(system.real_path(nic + "/device").value_or(""));
     PciDevice* const device = address ? find_device(host, *address) : nullptr;
     std::vector<NetPort>& ports = device != nullptr ? device->ports : host.nodes.front().ports;
-    if (device == nullptr) host.notes.push_back("RDMA device " + name + " has no visible PCI device");
+    if (device == nullptr && over.empty()) host.notes.push_back("RDMA device " + name + " has no visible PCI device");
     for (const std::string& number : system.list(devices + name + "/ports")) {
       const std::string folder = devices + name + "/ports/" + number + "/";
       const int numbered = positive_number(number, 255);
@@ -107,11 +112,52 @@ void add_rdma_ports(TopologyHost& host, HostApi& system) {
       port.source = FactSource::sysfs;
       port.up = system.read(folder + "state").value_or("").find("ACTIVE") != std::string::npos;
       port.guid = guid_of(system.read(devices + name + "/node_guid").value_or(""));
+      port.rdma.over = over;
+      port.rdma.link_layer = plain_ascii(system.read(folder + "link_layer").value_or(""));
+      // Without that module a driver may still share memory of GPUs in another way (dma-buf), so its absence says nothing.
+      if (!over.empty()) port.gdr = false;
+      if (over.empty() && !system.list("/sys/module/nvidia_peermem").empty()) port.gdr = true;
       if (const int speed = rdma_speed_mbit(system.read(folder + "rate").value_or(""))) {
         port.speed_mbit = speed;
         port.speed_source = FactSource::sysfs;
       }
     }
+  }
+}
+
+namespace {
+
+void add_verbs(NetPort& port, const VerbsPort& known) {
+  std::string over = std::move(port.rdma.over);
+  std::string layer = std::move(port.rdma.link_layer);
+  port.rdma = known.rdma;
+  port.rdma.over = std::move(over);
+  if (port.rdma.link_layer.empty()) port.rdma.link_layer = std::move(layer);
+  if (known.mtu > 0) port.mtu = known.mtu;
+  if (port.speed_mbit > 0 || known.speed_mbit <= 0) return;
+  port.speed_mbit = known.speed_mbit;
+  port.speed_source = FactSource::verbs;
+}
+
+void add_verbs(std::vector<NetPort>& ports, const std::vector<VerbsPort>& known) {
+  for (NetPort& port : ports)
+    for (const VerbsPort& one : known)
+      if (port.name == one.device && port.port == one.port) add_verbs(port, one);
+}
+
+void add_verbs(std::vector<PciDevice>& devices, const std::vector<VerbsPort>& known) {
+  for (PciDevice& device : devices) {
+    add_verbs(device.ports, known);
+    add_verbs(device.children, known);
+  }
+}
+
+}  // namespace
+
+void add_verbs(TopologyHost& host, const std::vector<VerbsPort>& known) {
+  for (NumaNode& node : host.nodes) {
+    add_verbs(node.ports, known);
+    add_verbs(node.devices, known);
   }
 }
 

@@ -136,6 +136,8 @@ class GraphJson final {
       if (port.speed_mbit > 0)
         json_.key("bytes_per_second").number(port.speed_mbit * 1e6 / 8).key("speed_source").value(name_of(port.speed_source));
       known("latency_us", port.latency_us);
+      if (port.gdr) json_.key("gpudirect").number(std::uint64_t{*port.gdr});
+      if (port.rdma.is_known()) rdma(port.rdma);
       if (port.up) json_.key("up").number(std::uint64_t{*port.up});
       json_.key("default_route").number(std::uint64_t{port.default_route});
       json_.key("addresses").open('[');
@@ -145,6 +147,15 @@ class GraphJson final {
       json_.close('}');
     }
     json_.close(']');
+  }
+
+  void rdma(const RdmaPort& port) {
+    json_.key("rdma").open('{').key("link_layer").value(port.link_layer);
+    known("over", port.over);
+    if (port.gid) json_.key("gid_index").number(static_cast<double>(*port.gid));
+    known("gid", port.gid_text);
+    known("why", port.why);
+    json_.close('}');
   }
 
   JsonWriter json_;

@@ -130,8 +130,17 @@ class TreeText final {
     if (port.up) words += *port.up ? ", up" : ", down";
     if (port.mtu > 0) words += ", MTU " + std::to_string(port.mtu);
     if (port.default_route) words += ", default route";
+    if (port.gdr) words += *port.gdr ? ", GPUDirect" : ", no GPUDirect";
     for (const std::string& address : port.addresses) words += ", " + address;
     line(depth, words + in_brackets(port.source));
+    if (port.rdma.is_known()) rdma(port, depth + 1);
+  }
+
+  void rdma(const NetPort& port, std::size_t depth) {
+    std::string words = "RDMA port " + std::to_string(port.port) + ", " + port.rdma.link_layer;
+    if (!port.rdma.over.empty()) words += ", by software over " + port.rdma.over;
+    if (port.rdma.gid) words += ", GID " + std::to_string(*port.rdma.gid) + " (" + port.rdma.gid_text + ")";
+    line(depth, words + (port.rdma.why.empty() ? "" : ": " + port.rdma.why));
   }
 
   void between(const TopologyGraph& graph) {

@@ -50,6 +50,17 @@ struct Gpu {
   friend bool operator==(const Gpu&, const Gpu&) = default;
 };
 
+// What a running host says of an RDMA port: how a communicator would use it, towards a host with the same addresses.
+struct RdmaPort {
+  std::string link_layer;  // "Ethernet" or "InfiniBand"
+  std::string over;        // the network interface of a software device (rdma_rxe); empty: the port of a NIC
+  std::optional<int> gid;  // index of the GID; absent: it would use a LID, or nothing
+  std::string gid_text;    // "10.0.0.1"
+  std::string why;         // its type, and why that one; or why the port cannot be used
+  [[nodiscard]] bool is_known() const { return !link_layer.empty(); }
+  friend bool operator==(const RdmaPort&, const RdmaPort&) = default;
+};
+
 // A port of a NIC, or a network interface without a PCI device.
 struct NetPort {
   std::string name;
@@ -67,6 +78,7 @@ struct NetPort {
   int mtu = 0;  // 0: unknown
   bool default_route = false;
   std::vector<std::string> addresses;
+  RdmaPort rdma;
   FactSource source = FactSource::file;
   FactSource speed_source = FactSource::file;
   friend bool operator==(const NetPort&, const NetPort&) = default;

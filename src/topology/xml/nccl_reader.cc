@@ -330,6 +330,11 @@ class NcclReader final {
     port.default_route = attributes.flag("seto_default_route").value_or(false);
     std::istringstream addresses(attributes.name("seto_addresses"));
     for (std::string address; addresses >> address;) port.addresses.push_back(address);
+    port.rdma.link_layer = attributes.name("seto_rdma_layer");
+    port.rdma.over = attributes.name("seto_rdma_over");
+    if (const int index = attributes.integer("seto_gid_index", -1, 65'535, -1); index >= 0) port.rdma.gid = index;
+    port.rdma.gid_text = attributes.name("seto_gid");
+    port.rdma.why = attributes.name("seto_gid_why");
   }
 
   TopologyGraph graph_;

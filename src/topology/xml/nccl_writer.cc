@@ -224,6 +224,11 @@ class Writer final {
     for (const std::string& address : port.addresses)
       if (addresses.size() + address.size() < kMostNote) addresses.append(addresses.empty() ? "" : " ").append(address);
     known("seto_addresses", addresses);
+    known("seto_rdma_layer", port.rdma.link_layer);
+    known("seto_rdma_over", port.rdma.over);
+    if (port.rdma.gid) attribute("seto_gid_index", *port.rdma.gid);
+    known("seto_gid", port.rdma.gid_text);
+    known("seto_gid_why", plain_ascii(port.rdma.why.substr(0, kMostNote)));
   }
 
   static constexpr std::size_t kMostNote = 200;  // a value has at most 254 letters

@@ -32,6 +32,13 @@ TEST_F(PortReports, SayWhichGidAndWhy) {
   EXPECT_THAT(all[0].remark, StartsWith("Ethernet, GID "));
   EXPECT_THAT(all[0].remark, HasSubstr("(10.0.0.1), MTU 1024"));
   EXPECT_THAT(all[0].remark, HasSubstr(": RoCE v2"));
+  EXPECT_EQ(all[0].device, "mlx5_0");
+  EXPECT_EQ(all[0].port, 1);
+  EXPECT_EQ(all[0].link_layer, "Ethernet");
+  EXPECT_EQ(all[0].gid, "10.0.0.1");
+  EXPECT_TRUE(all[0].gid_index.has_value());
+  EXPECT_EQ(all[0].mtu, 1'024U);
+  EXPECT_THAT(all[0].why, StartsWith("RoCE v2"));
 }
 
 TEST_F(PortReports, OfInfinibandSayTheLid) {

@@ -2,6 +2,11 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "src/topology/discovery/network_facts.h"
 #include "src/topology/graph/graph_views.h"
 #include "src/topology/xml/topology_file.h"
 #include "tests/support/fake_machine.h"
@@ -123,6 +128,46 @@ TEST(Discover, NonsenseOfSourcesIsNoError) {
   const TopologyHost host = discovered(machine);
   EXPECT_THAT(host.notes, Contains(HasSubstr("line 1: <topology> of line 1 is not closed")));
   EXPECT_THAT(host.notes, Contains("RDMA device mlx5_0 has no visible PCI device"));
+}
+
+// An RDMA NIC says by its driver's module whether it reads memory of GPUs; a software device lies where its interface is.
+TEST(Discover, RdmaPortsHavePlaceAndKind) {
+  testing::FakeMachine machine = testing::h100_machine();
+  machine.host.files["/sys/module/nvidia_peermem/initstate"] = "live";
+  machine.host.files["/sys/class/infiniband/mlx5_0/ports/1/link_layer"] = "Ethernet";
+  machine.host.links["/sys/class/net/eth9/device"] = machine.host.links["/sys/class/infiniband/mlx5_7/device"];
+  machine.host.files["/sys/class/infiniband/rxe0/parent"] = "eth9";
+  machine.host.files["/sys/class/infiniband/rxe0/ports/1/state"] = "4: ACTIVE";
+  machine.host.files["/sys/class/infiniband/rxe0/ports/1/link_layer"] = "Ethernet";
+  TopologyHost host = discovered(machine);
+  add_verbs(host, {{"mlx5_0", 1, {"", "", 3, "10.0.0.1", "RoCE v2"}, 4'096, 10'000},
+                   {"rxe0", 1, {"Ethernet", "", 1, "10.0.0.2", "RoCE v2"}, 1'024, 10'000},
+                   {"mlx5_0", 2, {"InfiniBand", "", {}, "", ""}, 0, 0}});
+  const std::vector<PortPlace> ports = ports_of(host);
+  const auto find = [&](const std::string& name) {
+    const auto found = std::find_if(ports.begin(), ports.end(), [&](const PortPlace& one) { return one.port->name == name; });
+    return found == ports.end() ? PortPlace{} : *found;
+  };
+  ASSERT_NE(find("mlx5_0").port, nullptr);
+  const NetPort& nic = *find("mlx5_0").port;
+  EXPECT_EQ(nic.gdr, true);
+  EXPECT_EQ(nic.rdma, (RdmaPort{"Ethernet", "", 3, "10.0.0.1", "RoCE v2"})) << "the link layer is that of sysfs";
+  EXPECT_EQ(nic.mtu, 4'096);
+  EXPECT_EQ(nic.speed_mbit, 400'000) << "of sysfs, which comes first";
+  ASSERT_NE(find("rxe0").port, nullptr);
+  const NetPort& software = *find("rxe0").port;
+  EXPECT_EQ(find("rxe0").node->number, 1) << "with the NIC that it works over";
+  EXPECT_EQ(software.gdr, false);
+  EXPECT_EQ(software.rdma.over, "eth9");
+  EXPECT_EQ(software.speed_mbit, 10'000);
+  EXPECT_EQ(software.speed_source, FactSource::verbs);
+  EXPECT_EQ(find("mlx5_1").port->rdma.gid, std::nullopt);
+  EXPECT_THAT(host.notes, IsEmpty());
+}
+
+TEST(Discover, AHostWithoutRdmaSaysSo) {
+  testing::FakeMachine machine = testing::virtual_machine();
+  EXPECT_THAT(discovered(machine).notes, Contains("RDMA: no device"));
 }
 
 // This machine, whatever it is: it has cores, and the result can be written and read.

@@ -73,6 +73,23 @@ TEST(TopologyText, StatesEachFactWithItsSource) {
   EXPECT_THAT(text, HasSubstr("notes:\n  a: PCI links without a speed, taken to have 16 lanes of generation 3: 2\n"));
 }
 
+TEST(TopologyText, SaysHowAnRdmaPortWouldBeUsed) {
+  TopologyGraph graph = two_sites();
+  NetPort& port = graph.hosts[0].nodes[0].devices[0].children[1].ports[0];
+  port.port = 1;
+  port.mtu = 4'096;
+  port.gdr = true;
+  port.rdma = {"Ethernet", "", 3, "10.0.0.1", "RoCE v2"};
+  EXPECT_THAT(topology_text(graph), HasSubstr("          port mlx5_0: 25.0 GB/s (verbs), MTU 4096, GPUDirect [file]\n"
+                                              "            RDMA port 1, Ethernet, GID 3 (10.0.0.1): RoCE v2\n"));
+  EXPECT_THAT(topology_json(graph),
+              HasSubstr(R"("gpudirect":1,"rdma":{"link_layer":"Ethernet","gid_index":3,"gid":"10.0.0.1","why":"RoCE v2"})"));
+  port.gdr = false;
+  port.rdma = {"Ethernet", "eth0", {}, "", "no GID"};
+  EXPECT_THAT(topology_text(graph), HasSubstr(", no GPUDirect [file]\n"
+                                              "            RDMA port 1, Ethernet, by software over eth0: no GID\n"));
+}
+
 TEST(TopologyText, JsonLeavesOutWhatIsNotKnown) {
   const std::string json = topology_json(two_sites());
   EXPECT_THAT(json, AllOf(HasSubstr(R"("address":"0000:02:00.0","class":197120,"generation":5,"lanes":16,"source":"file")"),

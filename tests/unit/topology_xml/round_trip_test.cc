@@ -44,6 +44,8 @@ void add_state(TopologyGraph& graph, std::mt19937_64& random) {
         port.mtu = static_cast<int>(random() % 9000);
         port.default_route = random() % 2 == 0;
         port.addresses = {"10.0.0.1", "fe80::1"};
+        if (random() % 2 == 0) port.rdma = {"Ethernet", "eth0", {}, "10.0.0.1", "RoCE v2, \"best\" <of> 4"};
+        if (random() % 2 == 0) port.rdma.gid = static_cast<int>(random() % 300);
       }
       self(self, device.children);
     }
