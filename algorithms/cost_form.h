@@ -32,6 +32,10 @@ struct TierLoad {
 struct RankLoad {
   // Bytes read and written, in parts: each operand of each step once. A copy counts 2, the sum of k vectors in one pass k + 1.
   double memory = 0;
+  // Of `memory`: what the rank writes into messages, once for all receivers of a node, and reads from them. Within a node another
+  // core reads or has written these bytes. Left at 0 by algorithms that need several tiers.
+  double sent = 0;
+  double received = 0;
   double steps = 0;  // for each slice
   // The reads and writes of one slice by all ranks that it passes one after another, if that is more than `memory`.
   double path = 0;
@@ -82,7 +86,8 @@ inline void raise_to(PlanLoad& most, const PlanLoad& other) {
       most.tiers[tier].*number = std::max(most.tiers[tier].*number, other.tiers[tier].*number);
   }
   most.saves_peers = most.saves_peers || other.saves_peers;
-  for (double RankLoad::*number : {&RankLoad::memory, &RankLoad::steps, &RankLoad::path, &RankLoad::peers})
+  for (double RankLoad::*number :
+       {&RankLoad::memory, &RankLoad::sent, &RankLoad::received, &RankLoad::steps, &RankLoad::path, &RankLoad::peers})
     most.rank.*number = std::max(most.rank.*number, other.rank.*number);
 }
 

@@ -106,8 +106,9 @@ PlanLoad load_to_each_peer(const Tiers& tiers, const TierLoad& each, const PeerM
     plan.tiers[tier].wire = peers * each.wire;
     plan.tiers[tier].messages =
         peers * (messages.own + messages.received) + messages.common * sends_to(tiers, static_cast<int>(tier), peers);
-    const bool beyond_node = tiers.kind(static_cast<int>(tier)) != TierKind::node;
-    if (has_root && beyond_node) plan.tiers[tier].average = std::min(1.0, 2.0 / tiers.ranks());  // the root has the most
+    // Within a node a root that sends to all has one message, as all others have.
+    const bool has_most = tiers.kind(static_cast<int>(tier)) != TierKind::node || messages.common == 0;
+    if (has_root && has_most) plan.tiers[tier].average = std::min(1.0, 2.0 / tiers.ranks());
   }
   return plan;
 }
@@ -119,62 +120,64 @@ PlanLoad load_to_each_peer(const Tiers& tiers, const TierLoad& each, const PeerM
 PlanLoad one_shot_all_reduce_load(const Tiers& tiers) {
   const double n = tiers.ranks();
   return load_to_each_peer(tiers, {.hops = 1, .wire = 1, .coded = n + 1}, {.common = 1, .received = 1},
-                           {.memory = 2 + (n + 1), .steps = 2});
+                           {.memory = 2 + (n + 1), .sent = 1, .received = n - 1, .steps = 2});
 }
 
 // Memory: n - 1 shards are copied into slots, n shards are summed into the output and a slot, and n - 1 are copied out of slots.
 // Coded: n - 1 shards are encoded, n - 1 decoded, the sum is encoded and decoded, and n - 1 results are decoded.
 PlanLoad two_shot_all_reduce_load(const Tiers& tiers) {
   const double n = tiers.ranks();
-  return load_to_each_peer(tiers, {.hops = 2, .wire = 2 / n, .coded = (3 * (n - 1) + 2) / n},
-                           {.own = 1, .common = 1, .received = 2},
-                           {.memory = (2 * (n - 1) + (n + 2) + 2 * (n - 1)) / n, .steps = 2 * (n - 1) + 1});
+  return load_to_each_peer(
+      tiers, {.hops = 2, .wire = 2 / n, .coded = (3 * (n - 1) + 2) / n}, {.own = 1, .common = 1, .received = 2},
+      {.memory = (2 * (n - 1) + (n + 2) + 2 * (n - 1)) / n, .sent = 1, .received = 2 * (n - 1) / n, .steps = 2 * (n - 1) + 1});
 }
 
 // Memory: n - 1 parts are copied into slots, and n are summed. Coded: n - 1 parts are encoded, and n - 1 decoded.
 PlanLoad direct_reduce_scatter_load(const Tiers& tiers) {
   const double n = tiers.ranks();
   return load_to_each_peer(tiers, {.hops = 1, .wire = 1, .coded = 2 * (n - 1)}, {.own = 1, .received = 1},
-                           {.memory = 2 * (n - 1) + (n + 1), .steps = n});
+                           {.memory = 2 * (n - 1) + (n + 1), .sent = n - 1, .received = n - 1, .steps = n});
 }
 
 // Memory: the own part is read and written to the output and to the slot that all peers read, and n - 1 parts are copied.
 PlanLoad direct_all_gather_load(const Tiers& tiers) {
   const double n = tiers.ranks();
-  return load_to_each_peer(tiers, {.hops = 1, .wire = 1}, {.common = 1, .received = 1}, {.memory = 3 + 2 * (n - 1), .steps = n});
+  return load_to_each_peer(tiers, {.hops = 1, .wire = 1}, {.common = 1, .received = 1},
+                           {.memory = 3 + 2 * (n - 1), .sent = 1, .received = n - 1, .steps = n});
 }
 
 // Memory: the root reads its input and writes its output and the slot that all peers read. Then a peer copies it (2).
 PlanLoad direct_broadcast_load(const Tiers& tiers) {
-  return load_to_each_peer(tiers, {.hops = 1, .relays = 1, .wire = 1}, {.common = 1}, {.memory = 3, .steps = 1, .path = 3 + 2});
+  return load_to_each_peer(tiers, {.hops = 1, .relays = 1, .wire = 1}, {.common = 1},
+                           {.memory = 3, .sent = 1, .steps = 1, .path = 3 + 2});
 }
 
 // Memory: when the others have copied theirs into slots (2), the root sums n vectors. Coded: it decodes n - 1 of them.
 PlanLoad direct_reduce_load(const Tiers& tiers) {
   const double n = tiers.ranks();
   return load_to_each_peer(tiers, {.hops = 1, .relays = 1, .wire = 1, .coded = n - 1}, {.received = 1},
-                           {.memory = n + 1, .steps = 1, .path = 2 + (n + 1)});
+                           {.memory = n + 1, .received = n - 1, .steps = 1, .path = 2 + (n + 1)});
 }
 
 // Memory: the root copies n parts, and another rank one of them.
 PlanLoad direct_gather_load(const Tiers& tiers) {
   const double n = tiers.ranks();
   return load_to_each_peer(tiers, {.hops = 1, .relays = 1, .wire = 1}, {.received = 1},
-                           {.memory = 2 * n, .steps = n, .path = 2 * n + 2});
+                           {.memory = 2 * n, .received = n - 1, .steps = n, .path = 2 * n + 2});
 }
 
 // The same backwards.
 PlanLoad direct_scatter_load(const Tiers& tiers) {
   const double n = tiers.ranks();
   return load_to_each_peer(tiers, {.hops = 1, .relays = 1, .wire = 1}, {.own = 1},
-                           {.memory = 2 * n, .steps = n, .path = 2 * n + 2});
+                           {.memory = 2 * n, .sent = n - 1, .steps = n, .path = 2 * n + 2});
 }
 
 // Memory: n - 1 parts are copied into slots, as many out of them, and the own part from the input to the output.
 PlanLoad direct_all_to_all_load(const Tiers& tiers) {
   const double n = tiers.ranks();
   return load_to_each_peer(tiers, {.hops = 1, .wire = 1}, {.own = 1, .received = 1},
-                           {.memory = 2 * (n - 1) + 2 * (n - 1) + 2, .steps = 2 * (n - 1) + 1});
+                           {.memory = 2 * (n - 1) + 2 * (n - 1) + 2, .sent = n - 1, .received = n - 1, .steps = 2 * (n - 1) + 1});
 }
 
 // A barrier has no bytes.

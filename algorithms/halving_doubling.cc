@@ -127,6 +127,8 @@ PlanLoad halving_doubling_all_reduce_load(const Tiers& tiers) {
                          .shared = 2 * shared_by_a_phase(tiers) / n,
                          .messages = 2 * messages_of_a_phase(tiers.ranks())},
                         {.memory = (scattered + gathered) / n,
+                         .sent = 2 * (n - 1) / n,
+                         .received = 2 * (n - 1) / n,
                          .steps = 4 * steps_of_messages(tiers.ranks()) - 1,
                          .peers = peers_of_a_phase(tiers.ranks())});
 }
@@ -141,6 +143,8 @@ PlanLoad halving_reduce_scatter_load(const Tiers& tiers) {
                          .coded = 2 * (n - 1),
                          .messages = messages_of_a_phase(tiers.ranks())},
                         {.memory = 2 * (n - 1) + 3 * (n - 1),
+                         .sent = n - 1,
+                         .received = n - 1,
                          .steps = 2 * steps_of_messages(tiers.ranks()),
                          .peers = peers_of_a_phase(tiers.ranks())});
 }
@@ -154,6 +158,8 @@ PlanLoad doubling_all_gather_load(const Tiers& tiers) {
                          .shared = shared_by_a_phase(tiers),
                          .messages = messages_of_a_phase(tiers.ranks())},
                         {.memory = 3 + 2 * (n - 2) + 2 * (n - 1),
+                         .sent = n - 1,
+                         .received = n - 1,
                          .steps = 2 * steps_of_messages(tiers.ranks()),
                          .peers = peers_of_a_phase(tiers.ranks())});
 }
@@ -211,7 +217,11 @@ PlanLoad load_of_pairs(const Tiers& tiers, const TierLoad& of_a_round, const Ran
 PlanLoad recursive_doubling_all_reduce_load(const Tiers& tiers) {
   const double rounds = pair_rounds(tiers.ranks());
   const double beyond = is_power(tiers.ranks()) ? 0 : 1;
-  return load_of_pairs(tiers, {.wire = 1, .coded = 3}, {.memory = 2 + 4 * (rounds - 1) + 3 + 3 * beyond, .steps = rounds + 1});
+  return load_of_pairs(tiers, {.wire = 1, .coded = 3},
+                       {.memory = 2 + 4 * (rounds - 1) + 3 + 3 * beyond,
+                        .sent = rounds + beyond,
+                        .received = rounds + beyond,
+                        .steps = rounds + 1});
 }
 
 // A barrier has no bytes.

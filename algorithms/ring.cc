@@ -125,7 +125,10 @@ PlanLoad ring_all_reduce_load(const Tiers& tiers) {
   const double n = tiers.ranks();
   return load_round_the_ring(
       tiers, {.hops = 2 * (n - 1), .wire = 2 * (n - 1) / n, .coded = (3 * (n - 1) + 2) / n, .messages = 2 * (n - 1)},
-      {.memory = (2 + 3 * (n - 2) + 4 + 3 * (n - 2) + 2) / n, .steps = 2 * (n - 1) + 1});
+      {.memory = (2 + 3 * (n - 2) + 4 + 3 * (n - 2) + 2) / n,
+       .sent = 2 * (n - 1) / n,
+       .received = 2 * (n - 1) / n,
+       .steps = 2 * (n - 1) + 1});
 }
 
 // Memory: the first part is copied into a slot, n - 2 are added to on their way, and the last sum goes to the output.
@@ -133,20 +136,21 @@ PlanLoad ring_all_reduce_load(const Tiers& tiers) {
 PlanLoad ring_reduce_scatter_load(const Tiers& tiers) {
   const double n = tiers.ranks();
   return load_round_the_ring(tiers, {.hops = n - 1, .wire = n - 1, .coded = 2 * (n - 1), .messages = n - 1},
-                             {.memory = 2 + 3 * (n - 1), .steps = n});
+                             {.memory = 2 + 3 * (n - 1), .sent = n - 1, .received = n - 1, .steps = n});
 }
 
 // Memory: the own part goes to the output and a slot, n - 2 parts from slot to output and slot, and the last to the output.
 PlanLoad ring_all_gather_load(const Tiers& tiers) {
   const double n = tiers.ranks();
-  return load_round_the_ring(tiers, {.hops = n - 1, .wire = n - 1, .messages = n - 1}, {.memory = 3 * (n - 1) + 2, .steps = n});
+  return load_round_the_ring(tiers, {.hops = n - 1, .wire = n - 1, .messages = n - 1},
+                             {.memory = 3 * (n - 1) + 2, .sent = n - 1, .received = n - 1, .steps = n});
 }
 
 // Memory: a rank in the chain reads a slot and writes its output and the next slot; the last one has no slot to write (2).
 PlanLoad ring_broadcast_load(const Tiers& tiers) {
   const double n = tiers.ranks();
   return load_round_the_ring(tiers, {.hops = n - 1, .relays = n - 1, .wire = 1, .messages = 1},
-                             {.memory = 3, .steps = 1, .path = 3 * (n - 1) + 2});
+                             {.memory = 3, .sent = 1, .received = std::min(1.0, n - 2), .steps = 1, .path = 3 * (n - 1) + 2});
 }
 
 // Memory: a rank in the chain reads a slot and its input and writes the next slot; the first one has no slot to read (2). Coded:
@@ -154,7 +158,7 @@ PlanLoad ring_broadcast_load(const Tiers& tiers) {
 PlanLoad ring_reduce_load(const Tiers& tiers) {
   const double n = tiers.ranks();
   return load_round_the_ring(tiers, {.hops = n - 1, .relays = n - 1, .wire = 1, .coded = std::min(2.0, n - 1), .messages = 1},
-                             {.memory = 3, .steps = 1, .path = 2 + 3 * (n - 1)});
+                             {.memory = 3, .sent = std::min(1.0, n - 2), .received = 1, .steps = 1, .path = 2 + 3 * (n - 1)});
 }
 
 }  // namespace seto

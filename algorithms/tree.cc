@@ -174,6 +174,8 @@ PlanLoad double_tree_all_reduce_load(const Tiers& tiers) {
                          .messages = 2 * children + 2 * std::min(depth, 2.0),
                          .average = average_of_trees(tiers, 4, 2 * children + 2 * std::min(depth, 2.0))},
                         {.memory = depth > 1 ? (4 + 4 + 2 + 2) / 2.0 : 3 + children,
+                         .sent = depth > 1 ? (1 + 2 + 1) / 2.0 : (children + 1) / 2,
+                         .received = depth > 1 ? (2 + 1 + 1) / 2.0 : (children + 1) / 2,
                          .steps = 2 + children,
                          .path = (2 + 8 * depth - 3 + 2) / 2,
                          .peers = children + 2});  // an inner rank of one tree is a leaf of the other
@@ -192,7 +194,12 @@ PlanLoad tree_broadcast_load(const Tiers& tiers) {
                          .shared = shared_along_a_tree(tiers, false),
                          .messages = messages,
                          .average = average_of_trees(tiers, 1, messages)},
-                        {.memory = 2 + children, .steps = 1, .path = depth * (2 + children) + 2, .peers = messages});
+                        {.memory = 2 + children,
+                         .sent = children,
+                         .received = messages - children,
+                         .steps = 1,
+                         .path = depth * (2 + children) + 2,
+                         .peers = messages});
 }
 
 // Memory: an inner rank reads the slots of two children and its input and writes a slot; a leaf copies (2). Wire: both send to
@@ -209,7 +216,12 @@ PlanLoad tree_reduce_load(const Tiers& tiers) {
                          .coded = messages,
                          .messages = messages,
                          .average = average_of_trees(tiers, 1, messages)},
-                        {.memory = 2 + children, .steps = 1, .path = depth * (2 + children) + 2, .peers = messages});
+                        {.memory = 2 + children,
+                         .sent = messages - children,
+                         .received = children,
+                         .steps = 1,
+                         .path = depth * (2 + children) + 2,
+                         .peers = messages});
 }
 
 }  // namespace seto

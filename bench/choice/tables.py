@@ -199,11 +199,15 @@ def constants_of(place, point, cores):
 
 def constants_of_link(facts, turns):
     """Lines of SETO_TUNING_FILE. `turns`: ranks that take turns with their messages."""
-    return [
+    lines = [
         f"{facts['tier']}.latency_us {facts['latency_seconds'] * 1e6:.6g}",
         f"{facts['tier']}.gigabytes_per_second {facts['bytes_per_second'] / 1e9:.6g}",
         f"{facts['tier']}.message_us {facts['message_seconds'] * turns * 1e6:.6g}",
     ]
+    if "cached_bytes" in facts:
+        lines.append(f"{facts['tier']}.cached_gigabytes_per_second {facts['cached_bytes_per_second'] / 1e9:.6g}")
+        lines.append(f"{facts['tier']}.cached_kilobytes {facts['cached_bytes'] / 1024:.6g}")
+    return lines
 
 
 def topology_of(place, point, cores):

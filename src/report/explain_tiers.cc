@@ -135,6 +135,8 @@ std::vector<TierFacts> tier_facts(const Question& question, const Tiers& tiers, 
     facts.latency_seconds = model.of(kind).latency_seconds;
     facts.bytes_per_second = model.of(kind).bytes_per_second;
     facts.message_seconds = model.of(kind).message_seconds;
+    facts.cached_bytes_per_second = model.of(kind).cached_bytes_per_second;
+    facts.cached_bytes = model.of(kind).cached_bytes;
     add_origins(facts, kind, model, live == nullptr ? nullptr : &live->sites);
     if (kind == TierKind::world && tiers.slowest_rate() > 0) {
       facts.bytes_per_second = tiers.slowest_rate();
@@ -176,6 +178,8 @@ void add_facts(JsonWriter& json, const TierFacts& facts) {
   json.key("latency_seconds").number(facts.latency_seconds).key("latency_origin").value(facts.latency_origin);
   json.key("bytes_per_second").number(facts.bytes_per_second).key("rate_origin").value(facts.rate_origin);
   json.key("message_seconds").number(facts.message_seconds);
+  if (facts.cached_bytes_per_second > 0)
+    json.key("cached_bytes_per_second").number(facts.cached_bytes_per_second).key("cached_bytes").number(facts.cached_bytes);
   if (!facts.link.empty()) json.key("link").value(facts.link);
   if (facts.has_flow) {
     json.key("window_bytes").number(facts.flow.window_bytes).key("sockets").number(std::uint64_t{facts.flow.sockets});

@@ -18,6 +18,8 @@ struct TierFacts {
   double bytes_per_second = 0;
   std::string rate_origin;
   double message_seconds = 0;
+  double cached_bytes_per_second = 0;  // of a node, with the bytes that are cached; 0: not known
+  double cached_bytes = 0;
   std::string link;  // the link between sites that binds, as in "0>1"; empty: the tier has no such link
   Flow flow;         // of a tier beyond the node
   bool has_flow = false;

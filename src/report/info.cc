@@ -107,7 +107,12 @@ std::string microseconds(double seconds) {
 std::string node_words(const TierCost& node) {
   std::array<char, 32> rate{};
   std::snprintf(rate.data(), rate.size(), "%.3g GB/s", node.bytes_per_second / 1e9);
-  return microseconds(node.latency_seconds) + ", " + rate.data() + ", " + microseconds(node.message_seconds) + " a message";
+  std::array<char, 64> cache{};
+  if (node.cached_bytes_per_second > 0)
+    std::snprintf(cache.data(), cache.size(), ", %.3g GB/s within %.4g KiB", node.cached_bytes_per_second / 1e9,
+                  node.cached_bytes / 1024);
+  return microseconds(node.latency_seconds) + ", " + rate.data() + ", " + microseconds(node.message_seconds) + " a message" +
+         cache.data();
 }
 
 // The constants of nodes that earlier jobs of this user measured.

@@ -31,6 +31,7 @@ struct Counted {
   std::array<double, kMostTiers> messages{};  // of the busiest rank, for each slice
   std::array<double, kMostTiers> all_messages{};
   RankLoad rank;
+  double in_messages = 0;  // sent and received by one rank
   double coded = 0;
 };
 
@@ -83,6 +84,7 @@ Counted count(const Algorithm& algorithm, const Shape& shape, const Tiers& tiers
     counted.rank.steps = std::max(counted.rank.steps, double(program.steps.size()));
     counted.rank.memory =
         std::max(counted.rank.memory, double(cost.read + cost.written + cost.received + cost.sent) / shape.pieces);
+    counted.in_messages = std::max(counted.in_messages, double(cost.sent + cost.received) / shape.pieces);
     counted.coded = std::max(counted.coded, double(cost.coded) / shape.pieces);
     counted.rank.peers = std::max(counted.rank.peers, peers_elsewhere(program, tiers));
     const std::array<double, kMostTiers> messages = messages_of(program, tiers);
@@ -158,6 +160,17 @@ TEST(CostForms, MemoryIsWhatTheBusiestRankReadsAndWrites) {
     // Messages of several parts are cut where their parts do not lie side by side; forms do not follow that.
     EXPECT_NEAR(load.rank.memory / counted.rank.memory, 1, is_power_of_two ? 0.02 : 0.1)
         << load.rank.memory << " against " << counted.rank.memory;
+  });
+}
+
+// Of algorithms that need several tiers nothing is said.
+TEST(CostForms, SentAndReceivedAreWhatTheBusiestRankWritesIntoMessagesAndReadsFromThem) {
+  for_each_plan([](const Algorithm& algorithm, const Shape&, const Tiers& tiers, const Counted& counted, const PlanLoad& load) {
+    if (tiers.count() > 1 || tiers.kind(0) != TierKind::node || algorithm.collective == Collective::barrier) return;
+    const double said = load.rank.sent + load.rank.received;
+    const bool is_power_of_two = std::has_single_bit(static_cast<unsigned>(tiers.ranks()));
+    EXPECT_NEAR(said, counted.in_messages, is_power_of_two ? 1e-9 : 0.1 * counted.in_messages);
+    EXPECT_LE(said, load.rank.memory);
   });
 }
 

@@ -28,6 +28,9 @@ constexpr Constant kConstants[] = {
     {"node.latency_us", [](CostModel& costs) -> double& { return costs.node.latency_seconds; }, 1e-6},
     {"node.gigabytes_per_second", [](CostModel& costs) -> double& { return costs.node.bytes_per_second; }, 1e9},
     {"node.message_us", [](CostModel& costs) -> double& { return costs.node.message_seconds; }, 1e-6, true},
+    {"node.cached_gigabytes_per_second", [](CostModel& costs) -> double& { return costs.node.cached_bytes_per_second; }, 1e9,
+     true},
+    {"node.cached_kilobytes", [](CostModel& costs) -> double& { return costs.node.cached_bytes; }, 1024, true},
     {"site.latency_us", [](CostModel& costs) -> double& { return costs.site.latency_seconds; }, 1e-6},
     {"site.gigabytes_per_second", [](CostModel& costs) -> double& { return costs.site.bytes_per_second; }, 1e9},
     {"site.message_us", [](CostModel& costs) -> double& { return costs.site.message_seconds; }, 1e-6, true},
@@ -102,7 +105,8 @@ bool CostModel::has_shipped(TierKind kind) const {
   const TierCost& own = of(kind);
   const TierCost shipped = CostModel().of(kind);
   return is_near(own.latency_seconds, shipped.latency_seconds) && is_near(own.bytes_per_second, shipped.bytes_per_second) &&
-         is_near(own.message_seconds, shipped.message_seconds);
+         is_near(own.message_seconds, shipped.message_seconds) &&
+         is_near(own.cached_bytes_per_second, shipped.cached_bytes_per_second) && is_near(own.cached_bytes, shipped.cached_bytes);
 }
 
 SiteRing ring_of(const SiteLinks& links) {

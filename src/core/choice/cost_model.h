@@ -20,6 +20,10 @@ struct TierCost {
   // Time of the processor for sending a message, and again for receiving it, besides its bytes. The latency contains both. A rank
   // with several messages in one hop pays it for each of them.
   double message_seconds = 0;
+  // Of a node: the rate of a pass over bytes that stay in the cache of the core, each operand counted, and how many stay there. A
+  // pass over a slot moves lines from one core to another. 0: not known, and all passes cost half a copy.
+  double cached_bytes_per_second = 0;
+  double cached_bytes = 0;
 
   friend bool operator==(const TierCost&, const TierCost&) = default;
 };
@@ -46,7 +50,7 @@ std::string_view name_of(CostSource source);
 struct CostModel {
   // Two ranks of one machine: 0.1 us and 25 GB/s where their cores share a cache, 0.35 us and 12 GB/s where they do not.
   // A message is a system call at each end beyond the node.
-  TierCost node{0.25e-6, 15e9, 0.05e-6};
+  TierCost node{0.25e-6, 15e9, 0.05e-6, 100e9, 1 << 20};
   TierCost site{8e-6, 3.0e9, 2e-6};
   TierCost world{30e-3, 0.1e9, 2e-6};
   // A hop between ranks that share a core is a switch of the scheduler (measured, 4 ranks on 2 cores: 2.4 us for 1 hop).
@@ -64,6 +68,11 @@ struct CostModel {
   std::uint8_t measured = 0;       // the tiers that were measured: a bit for each kind
 
   [[nodiscard]] bool has_measured(TierKind kind) const { return (measured >> static_cast<unsigned>(kind) & 1U) != 0; }
+
+  // A node is measured by ranks that wait as crowded ones do, so its latency contains the switch.
+  [[nodiscard]] double switch_on(TierKind kind) const {
+    return kind == TierKind::node && source == CostSource::measured && !has_shipped(kind) ? 0 : switch_seconds;
+  }
 
   // The shipped constants are in use for this tier, up to the digits of a text: also where a measurement was not believed.
   [[nodiscard]] bool has_shipped(TierKind kind) const;

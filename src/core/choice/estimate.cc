@@ -14,6 +14,24 @@ constexpr double kPassesOfACopy = 2;
 // One fused step of one slice, measured: row `step` of ./dev bench host.
 constexpr double kStepSeconds = 22e-9;
 
+// The time of passes over `bytes`. Within a node a copy out of a slot reads lines of another core and writes lines of this one.
+// So a pass over a slot takes what a copy takes, less a pass over the cache: a second look at a buffer is cheap as long as it is
+// cached, and costs like every other pass where it is not. The part that is cached shrinks with the size, so that time grows
+// steadily. With several tiers all passes cost half a copy.
+double seconds_of_passes(const PlanLoad& load, double bytes, const Tiers& tiers, const CostModel& model) {
+  const TierCost& node = model.node;
+  const double of_a_copy = 1 / node.bytes_per_second;
+  const double of_a_pass = of_a_copy / kPassesOfACopy;
+  const bool is_told_apart = tiers.count() == 1 && node.cached_bytes_per_second > 0 && load.rank.memory > 0;
+  if (!is_told_apart) return bytes * of_a_pass;
+  const double of_cached = std::min(of_a_pass, 1 / node.cached_bytes_per_second);
+  const bool has_slots = tiers.kind(0) == TierKind::node;
+  const double in_slots = has_slots ? std::min(1.0, (load.rank.sent + load.rank.received) / load.rank.memory) : 0;
+  const double cached = std::min(1.0, node.cached_bytes / std::max(1.0, bytes));
+  const double of_a_slot = of_a_copy - of_cached;
+  return bytes * (cached * (in_slots * of_a_slot + (1 - in_slots) * of_cached) + (1 - cached) * of_a_pass);
+}
+
 // A machine that was too busy to copy at its rate during the measurement would also have encoded slowly. Without this correction
 // one busy moment would make a codec look faster within a node, and every later call would be slower.
 double codec_rate(const CostModel& model) {
@@ -69,7 +87,6 @@ double seconds_of_messages(double messages, double hops, const TierCost& cost) {
 Estimate estimate_of(const PlanLoad& load, const Tiers& tiers, const Workload& work, const CostModel& model) {
   Estimate estimate;
   estimate.memory_bytes = load.rank.memory * work.part_bytes;
-  const double a_switch = work.crowding > 1 ? model.switch_seconds : 0;
   double latencies = 0;
   double first = 0;
   double busiest = 0;
@@ -84,7 +101,8 @@ Estimate estimate_of(const PlanLoad& load, const Tiers& tiers, const Workload& w
     tier.hops = asked.hops;
     const double bytes_of_a_part = work.part_bytes * (coded ? work.wire_share : 1);
     tier.wire_bytes = asked.wire * bytes_of_a_part;
-    tier.latency_seconds = asked.hops * (latency_of(asked, cost, model) + a_switch);
+    tier.latency_seconds =
+        asked.hops * (latency_of(asked, cost, model) + (work.crowding > 1 ? model.switch_on(tiers.kind(t)) : 0));
     if (coded) coding += asked.coded * work.part_bytes / codec_rate(model);
     const double of_rank = tier.wire_bytes * crowding;  // sockets need time of the core
     if (shares_links(tiers, t, model)) {
@@ -105,7 +123,7 @@ Estimate estimate_of(const PlanLoad& load, const Tiers& tiers, const Workload& w
     first += std::max(1.0, asked.relays) * tier.wire_seconds;
     busiest = std::max(busiest, tier.wire_seconds);
   }
-  const double passing = estimate.memory_bytes / (kPassesOfACopy * model.node.bytes_per_second);
+  const double passing = seconds_of_passes(load, estimate.memory_bytes, tiers, model);
   estimate.memory_seconds = (passing + coding) * work.crowding;
   estimate.step_seconds = load.rank.steps * work.slices * work.crowding * kStepSeconds;
   const double ranks_in_turn = load.rank.path > load.rank.memory ? load.rank.path / load.rank.memory : 1;

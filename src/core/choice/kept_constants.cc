@@ -62,13 +62,13 @@ std::string processor_name(const std::string& machine) {
 // The number is that of the way of measuring: figures of another way are not compared with those of this one.
 std::string build_name() {
 #if defined(__SANITIZE_ADDRESS__) || SETO_HAS_FEATURE(address_sanitizer)
-  return "1-address";
+  return "2-address";
 #elif defined(__SANITIZE_THREAD__) || SETO_HAS_FEATURE(thread_sanitizer)
-  return "1-thread";
+  return "2-thread";
 #elif defined(NDEBUG)
-  return "1";
+  return "2";
 #else
-  return "1-debug";
+  return "2-debug";
 #endif
 }
 
@@ -140,6 +140,8 @@ void KeptConstants::take(const TierCost& measured) {
   node.latency_seconds = std::min(node.latency_seconds, measured.latency_seconds);
   node.bytes_per_second = std::max(node.bytes_per_second, measured.bytes_per_second);
   node.message_seconds = std::min({node.message_seconds, measured.message_seconds, node.latency_seconds / 2});
+  node.cached_bytes_per_second = std::max(node.cached_bytes_per_second, measured.cached_bytes_per_second);
+  node.cached_bytes = std::max(node.cached_bytes, measured.cached_bytes);
   jobs = std::min(jobs + 1, kMostJobs);
 }
 

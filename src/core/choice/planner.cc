@@ -33,6 +33,7 @@ constexpr std::uint64_t kLargestWindow = 256 << 20;
 
 constexpr std::uint64_t kSmallestSlice = 16 << 10;
 constexpr std::uint64_t kLargestSlice = 256 << 10;
+constexpr std::uint64_t kLargestSliceOfAChain = 512 << 10;
 constexpr std::uint64_t kPage = 4 << 10;
 
 // Slices of a long link that are shorter cost more than they gain.
@@ -56,14 +57,24 @@ std::uint64_t slice_of_a_long_link(std::uint64_t chunk, const PlanLoad& load, do
   return std::clamp(wanted, smallest, std::max(smallest, largest));
 }
 
-// A slice is long enough that its synchronisation does not show and short enough that its slots stay in the second-level cache
-// of the core that fills or empties them. A message that ranks pass on has eight slices if it is long enough, so that stages
-// overlap. Measured for the others, 2 ranks, 1 MiB, slices of 64 / 128 / 256 / 512 KiB: 58, 55, 49, 51 us near, and
-// 85, 79, 84, 74 far; at 4 MiB 248, 217, 217, 201 and 330, 318, 303, 306. Where ranks share a core every slice costs a switch
-// (4 ranks on 2 cores: 128 to 256 KiB).
-std::uint64_t slice_in_cache(std::uint64_t chunk, const PlanLoad& load, double crowding) {
-  if (crowding > 1) return std::clamp(std::bit_ceil(chunk / 2), 4 * kSmallestSlice, kLargestSlice);
-  return std::clamp(std::bit_ceil(load.passes_on() ? chunk / 8 : chunk), kSmallestSlice, kLargestSlice);
+constexpr std::uint32_t kDepth = 2;
+
+// The longest slice of which the slots that a rank fills stay in its cache. Within a node each chunk that it sends has slots of
+// its own. Measured, 4 ranks on 2 cores with 1 MiB each, slices of 64 / 128 / 256 / 512 KiB: an all_reduce of 4 MiB, which sends
+// four chunks, takes 758, 726, 795 and 998 us, an all_gather, which sends one, 370, 299, 291 and 291.
+std::uint64_t longest_slice(const PlanLoad& load, double chunks_of_a_part, const Tiers& tiers, const CostModel& model) {
+  if (tiers.count() > 1 || tiers.kind(0) != TierKind::node || model.node.cached_bytes <= 0) return kLargestSlice;
+  const double rings = std::max(1.0, load.rank.sent * chunks_of_a_part);
+  const auto fitting = static_cast<std::uint64_t>(model.node.cached_bytes / (kDepth * rings));
+  return std::clamp(std::bit_floor(fitting), 4 * kSmallestSlice, load.passes_on() ? kLargestSliceOfAChain : kLargestSlice);
+}
+
+// A slice is long enough that its synchronisation does not show. A message that ranks pass on has eight slices if it is long
+// enough, so that stages overlap. Where ranks share a core every slice costs a switch, so there are two, or four long ones.
+std::uint64_t slice_in_cache(std::uint64_t chunk, const PlanLoad& load, double crowding, std::uint64_t longest) {
+  if (crowding <= 1) return std::clamp(std::bit_ceil(load.passes_on() ? chunk / 8 : chunk), kSmallestSlice, longest);
+  const std::uint64_t of_two = std::min(std::bit_ceil(chunk / 2), kLargestSlice);
+  return std::clamp(std::max(of_two, std::bit_ceil(chunk / 4)), 4 * kSmallestSlice, longest);
 }
 
 // The input of an algorithm's candidates and their estimates.
@@ -84,9 +95,10 @@ Cut cut_for(const Candidacy& one, const PlanLoad& load) {
     flow.slice_bytes = std::min(flow.slice_bytes, slice_of(slowest, 2 * one.model.of(one.tiers.widest()).latency_seconds));
   const bool is_long = flow.order == StepOrder::readiness;
   const double wire_bytes = static_cast<double>(flow.slice_bytes) / side_by_side(load, one.tiers);
-  return {
-      is_long ? slice_of_a_long_link(chunk, load, wire_bytes, one.share()) : slice_in_cache(chunk, load, one.question.crowding),
-      2, flow.order, flow.window_bytes};
+  const double chunks = static_cast<double>(one.question.bytes) / static_cast<double>(chunk);
+  return {is_long ? slice_of_a_long_link(chunk, load, wire_bytes, one.share())
+                  : slice_in_cache(chunk, load, one.question.crowding, longest_slice(load, chunks, one.tiers, one.model)),
+          kDepth, flow.order, flow.window_bytes};
 }
 
 Estimate estimate(const Candidacy& one, const PlanLoad& load) {

@@ -8,6 +8,7 @@
 #include "src/base/log.h"
 #include "src/core/choice/kept_constants.h"
 #include "src/core/choice/settings_agreement.h"
+#include "src/core/communicator/cache_probe.h"
 #include "src/core/communicator/link_probe.h"
 
 namespace seto {
@@ -156,12 +157,13 @@ Result<TierCost> lead(Line& line, TierKind tier, bool known_near) {
     if (order > sizeof order) SETO_TRY(line.send(source.data(), order));
     return line.receive(&order, sizeof order);
   };
-  actions.burst = [&]() -> Status {
-    Order order = sizeof(Order) + (kProbeBurst - 1) * kOneMore;
-    for (int sent = 0; sent < kProbeBurst; ++sent) SETO_TRY(line.send(&order, sizeof order));
+  actions.burst = [&](int messages) -> Status {
+    Order order = sizeof(Order) + static_cast<Order>(messages - 1) * kOneMore;
+    for (int sent = 0; sent < messages; ++sent) SETO_TRY(line.send(&order, sizeof order));
     return line.receive(&order, sizeof order);
   };
   actions.seconds = [] { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); };
+  if (tier == TierKind::node) actions.pass = SumPass();
   SETO_ASSIGN(const TierCost cost, probe_link(actions, tier, known_near));
   Order end = kEnd;
   SETO_TRY(line.send(&end, sizeof end));

@@ -5,6 +5,7 @@
 
 #include "src/base/far_link.h"
 #include "src/base/log.h"
+#include "src/core/communicator/cache_probe.h"
 
 namespace seto {
 namespace {
@@ -12,6 +13,7 @@ namespace {
 constexpr int kMostExchanges = 400;
 constexpr int kExchangesABatch = 20;
 constexpr int kMostBursts = 4;
+constexpr int kMostBurstsOfANode = 16;  // short ones
 constexpr int kMostCopies = 12;
 // A link beyond the node may be slow: the first copy is short, and if it takes this long there is no other.
 constexpr std::uint64_t kFirstCopyBytes = 64 << 10;
@@ -36,14 +38,17 @@ Result<double> exchange_seconds(const ProbeActions& actions, double start) {
 
 // The shortest of several bursts. An exchange has two messages with two ends each, so it bounds what an end costs. A burst that
 // took no longer than an exchange shows that the clock is too coarse.
-Result<double> message_seconds(const ProbeActions& actions, double start, double exchange) {
+Result<double> message_seconds(const ProbeActions& actions, TierKind tier, double start, double exchange) {
+  const bool is_node = tier == TierKind::node;
+  const int messages = is_node ? kProbeBurstOfANode : kProbeBurst;
+  const int most = is_node ? kMostBurstsOfANode : kMostBursts;
   double best = INFINITY;
-  for (int done = 0; done < kMostBursts && (done == 0 || actions.seconds() - start < kProbeSeconds / 2); ++done) {
+  for (int done = 0; done < most && (done == 0 || actions.seconds() - start < kProbeSeconds / 2); ++done) {
     const double begin = actions.seconds();
-    SETO_TRY(actions.burst());
+    SETO_TRY(actions.burst(messages));
     best = std::min(best, actions.seconds() - begin);
   }
-  return std::clamp((best - exchange) / (kProbeBurst - 1), 0.0, exchange / 4);
+  return std::clamp((best - exchange) / (messages - 1), 0.0, exchange / 4);
 }
 
 // One exchange of the time of a copy is that of its messages. The lower bound keeps the rate finite if the clock is too coarse.
@@ -101,10 +106,11 @@ Result<TierCost> probe_link(const ProbeActions& actions, TierKind tier, bool kno
     if (tier == TierKind::node) return plausible_node({exchange / 2, CostModel().node.bytes_per_second, 0});
     return TierCost{exchange / 2, kAssumedBytesPerSecond, CostModel().of(tier).message_seconds};
   }
-  SETO_ASSIGN(const double message, message_seconds(actions, start, exchange));
+  SETO_ASSIGN(const double message, message_seconds(actions, tier, start, exchange));
   SETO_ASSIGN(const double bytes_per_second, rate(actions, tier, start, exchange));
-  const TierCost cost{exchange / 2, bytes_per_second, message};
-  return tier == TierKind::node ? plausible_node(cost) : cost;
+  if (tier != TierKind::node) return TierCost{exchange / 2, bytes_per_second, message};
+  const CacheCost cache = actions.pass ? probe_cache(actions.pass, actions.seconds) : CacheCost();
+  return plausible_node({exchange / 2, bytes_per_second, message, cache.bytes_per_second, cache.bytes});
 }
 
 }  // namespace seto

@@ -31,6 +31,56 @@ TEST(Estimate, BytesWithinANodePassThroughMemoryAndNoWire) {
   EXPECT_DOUBLE_EQ(estimate.seconds, 2e-6 + estimate.memory_seconds);
 }
 
+// Half of the passes are over slots: two copies out of slots, as long as all is cached.
+TEST(Estimate, WithinANodePassesOverSlotsTakeWhatCachedOnesLeaveOfACopy) {
+  CostModel costs = model();
+  costs.node.cached_bytes_per_second = 100e9;
+  costs.node.cached_bytes = 8 * kBytes;
+  PlanLoad load = load_of(1, {}, 8);
+  load.rank.sent = 1;
+  load.rank.received = 3;
+  const auto seconds = [&](const Tiers& tiers, double bytes) {
+    return estimate_of(load, tiers, {.part_bytes = bytes}, costs).memory_seconds;
+  };
+  const double of_cached = 1 / 100e9;
+  const double of_a_copy = 1 / 10e9;
+  EXPECT_DOUBLE_EQ(seconds(Tiers::flat(4), kBytes), 4 * kBytes * of_a_copy);
+  load.rank.sent = load.rank.received = 0;
+  EXPECT_DOUBLE_EQ(seconds(Tiers::flat(4), kBytes), 8 * kBytes * of_cached) << "a copy that needs no other rank";
+  EXPECT_DOUBLE_EQ(seconds(Tiers::flat(4), 2 * kBytes), 8 * kBytes * of_cached + 8 * kBytes * of_a_copy / 2) << "half is cached";
+  EXPECT_DOUBLE_EQ(seconds(made_up_tiers(4, 4, 1).value(), kBytes), 8 * kBytes * of_cached) << "sockets have copied the messages";
+  EXPECT_DOUBLE_EQ(seconds(made_up_tiers(4, 2, 1).value(), kBytes), 8 * kBytes * of_a_copy / 2) << "with two tiers as before";
+}
+
+// No size may be faster than a shorter one, and no step of the size may make a call much longer.
+TEST(Estimate, TimeGrowsSteadilyWhereTheCacheEnds) {
+  CostModel costs = model();
+  costs.node.cached_bytes_per_second = 300e9;
+  costs.node.cached_bytes = kBytes;
+  PlanLoad load = load_of(1, {.hops = 1}, 5);
+  load.rank.sent = load.rank.received = 1;
+  double before = 0;
+  for (double bytes = 64; bytes < 64 * kBytes; bytes *= 1.05) {
+    const double seconds = estimate_of(load, Tiers::flat(2), {.part_bytes = bytes}, costs).seconds;
+    EXPECT_GT(seconds, before) << bytes;
+    if (before > 0) EXPECT_LT(seconds, 1.2 * before) << bytes;
+    before = seconds;
+  }
+}
+
+TEST(Estimate, AMeasuredHopWithinANodeContainsTheSwitch) {
+  CostModel costs = model();
+  const PlanLoad load = load_of(1, {.hops = 2}, 0);
+  const auto seconds = [&](const Tiers& tiers) {
+    return estimate_of(load, tiers, {.part_bytes = kBytes, .crowding = 2}, costs).seconds;
+  };
+  costs.source = CostSource::measured;
+  EXPECT_DOUBLE_EQ(seconds(Tiers::flat(4)), 2 * 1e-6);
+  EXPECT_DOUBLE_EQ(seconds(made_up_tiers(4, 4, 1).value()), 2 * (10e-6 + 5e-6));
+  costs.node = CostModel().node;
+  EXPECT_DOUBLE_EQ(seconds(Tiers::flat(4)), 2 * (costs.node.latency_seconds + 5e-6)) << "the measurement was not believed";
+}
+
 TEST(Estimate, ACodecShortensWhatIsReadOutOfSlots) {
   const PlanLoad load = load_of(1, {.wire = 2, .coded = 1}, 4);
   const Estimate estimate =

@@ -19,13 +19,15 @@ namespace {
 using ::testing::HasSubstr;
 
 const MeasuredMachine kMachine{"A Processor (R) 9 @ 3.1GHz", "6.1.0-18-amd64", 16, 1, "1"};
-const KeptConstants kConstants{{2.5e-7, 12.5e9, 6.25e-8}, 3};
+const KeptConstants kConstants{{2.5e-7, 12.5e9, 6.25e-8, 200e9, 1 << 20}, 3};
 
 void expect_same(const KeptConstants& one, const KeptConstants& other) {
   EXPECT_EQ(one.jobs, other.jobs);
   EXPECT_DOUBLE_EQ(one.node.latency_seconds, other.node.latency_seconds);
   EXPECT_DOUBLE_EQ(one.node.bytes_per_second, other.node.bytes_per_second);
   EXPECT_DOUBLE_EQ(one.node.message_seconds, other.node.message_seconds);
+  EXPECT_DOUBLE_EQ(one.node.cached_bytes_per_second, other.node.cached_bytes_per_second);
+  EXPECT_DOUBLE_EQ(one.node.cached_bytes, other.node.cached_bytes);
 }
 
 class KeptConstantsFile : public ::testing::Test {
@@ -88,6 +90,7 @@ TEST_F(KeptConstantsFile, WithOtherContentIsIgnored) {
   EXPECT_FALSE(with("jobs 3", "jobs 0").ok());
   EXPECT_FALSE(with("node.latency_us 0.25", "node.latency_us nan").ok());
   EXPECT_FALSE(with("node.latency_us 0.25", "node.latency_us 0").ok());
+  EXPECT_FALSE(with("node.cached_kilobytes 1024", "node.cached_kilobytes -1").ok());
   EXPECT_FALSE(with("node.latency_us 0.25", "world.latency_us 0.25").ok());
   std::string long_comment(5000, '#');
   long_comment += "\nend";

@@ -31,13 +31,14 @@ struct ModelLink {
               ++exchanges;
               return Status();
             },
-            [this] {
-              const double took = round_trip_seconds + (kProbeBurst - 1) * message_seconds;
+            [this](int messages) {
+              const double took = round_trip_seconds + (messages - 1) * message_seconds;
               longest = std::max(longest, took);
               now += took;
               return Status();
             },
-            [this] { return now; }};
+            [this] { return now; },
+            {}};
   }
 };
 
@@ -53,6 +54,32 @@ TEST(LinkProbe, AMessageCostsWhatABurstTakesLonger) {
   EXPECT_NEAR(probe_link(link.actions(), TierKind::site).value().message_seconds, 3e-6, 1e-9);
   link.message_seconds = 0;
   EXPECT_NEAR(probe_link(link.actions(), TierKind::site).value().message_seconds, 0, 1e-9);
+}
+
+// A sender that waits until the receiver has taken earlier messages measures the receiver's scheduler.
+TEST(LinkProbe, AMessageWithinANodeDoesNotWaitForEarlierOnes) {
+  ModelLink link{0.6e-6, 10e9, 0.1e-6};
+  ProbeActions actions = link.actions();
+  int longest = 0;
+  actions.burst = [&, burst = actions.burst](int messages) {
+    longest = std::max(longest, messages);
+    if (messages > kProbeBurstOfANode) link.now += 100e-6;
+    return burst(messages);
+  };
+  EXPECT_NEAR(probe_link(actions, TierKind::node).value().message_seconds, 0.1e-6, 1e-10);
+  EXPECT_EQ(longest, kProbeBurstOfANode);
+}
+
+TEST(LinkProbe, PassesOverTheCacheAreMeasuredOnANodeOnly) {
+  ModelLink link{0.6e-6, 10e9, 0.1e-6};
+  ProbeActions actions = link.actions();
+  actions.pass = [&](std::uint64_t bytes) { link.now += static_cast<double>(bytes) / (bytes > 1 << 20 ? 50e9 : 200e9); };
+  const TierCost node = probe_link(actions, TierKind::node).value();
+  EXPECT_NEAR(node.cached_bytes_per_second, 200e9, 1e6);
+  EXPECT_DOUBLE_EQ(node.cached_bytes, 1 << 20);
+  EXPECT_EQ(probe_link(actions, TierKind::site).value().cached_bytes_per_second, 0);
+  ModelLink busy{4e-3, 10e9};
+  EXPECT_EQ(probe_link(busy.actions(), TierKind::node).value(), CostModel().node) << "the cache of a busy machine as well";
 }
 
 // A latency contains a send and a receive, so none of them takes longer than its half.

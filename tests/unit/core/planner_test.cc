@@ -197,7 +197,38 @@ TEST(Planner, ALongLinkRunsInTheReadinessOrderWithSlicesOfItsFlow) {
   EXPECT_EQ(cut_of(1 << 20, sites, costs).slice_bytes, 64U << 10) << "or fewer";
   EXPECT_EQ(cut_of(64 << 10, sites, costs).slice_bytes, 16U << 10) << "a chunk that is shorter than a slice stays whole";
   EXPECT_EQ(cut_of(64 << 20, Tiers::flat(4), costs).order, StepOrder::skewed);
-  EXPECT_EQ(cut_of(64 << 20, Tiers::flat(4), costs).slice_bytes, 256U << 10);
+}
+
+// Two slots of each message that a rank sends stay in its cache: an all_reduce of 4 ranks sends 4, of 2 ranks 2.
+TEST(Planner, SlicesWithinANodeFollowFromTheCache) {
+  CostModel costs;
+  const auto slice_of = [&](int ranks, double cached_bytes) {
+    costs.node.cached_bytes = cached_bytes;
+    return cut_of(64 << 20, Tiers::flat(ranks), costs).slice_bytes;
+  };
+  EXPECT_EQ(slice_of(4, 1 << 20), 128U << 10);
+  EXPECT_EQ(slice_of(2, 1 << 20), 256U << 10);
+  EXPECT_EQ(slice_of(2, 512 << 10), 128U << 10);
+  EXPECT_EQ(slice_of(2, 64 << 20), 256U << 10) << "no slice is longer";
+  EXPECT_EQ(slice_of(16, 256 << 10), 64U << 10) << "or shorter";
+  EXPECT_EQ(slice_of(4, 0), 256U << 10) << "the cache is not known";
+}
+
+// Both were measured on a machine of two cores: 0.31 us and 61 GB/s between them, 250 GB/s within 1 MiB.
+TEST(Planner, ASecondLookAtACachedBufferIsCheaperThanAHop) {
+  CostModel costs;
+  costs.source = CostSource::measured;
+  costs.node = {0.31e-6, 61e9, 0.05e-6, 250e9, 1 << 20};
+  const auto name_of_choice = [&](std::uint64_t bytes) {
+    Question question;
+    question.ranks = 2;
+    question.bytes = bytes;
+    return choose(question, Tiers::flat(2), costs).value().algorithm->name;
+  };
+  EXPECT_EQ(name_of_choice(64 << 10), "one_shot");
+  EXPECT_EQ(name_of_choice(512 << 10), "two_shot");
+  costs.node.cached_bytes_per_second = 0;
+  EXPECT_EQ(name_of_choice(64 << 10), "two_shot") << "passes are not told apart";
 }
 
 // While a slice of each of them crosses the link, nothing arrives.

@@ -1,0 +1,79 @@
+#include "src/core/communicator/cache_probe.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+
+namespace seto {
+namespace {
+
+// A core with a clock of its own.
+struct ModelCore {
+  double cached_rate = 250e9;
+  double other_rate = 100e9;
+  double cache_bytes = 1 << 20;
+  int disturbed = 0;  // every so many passes take a scheduler's turn; 0: none
+  double now = 1000;
+  int passes = 0;
+
+  CacheCost measured() {
+    return probe_cache(
+        [this](std::uint64_t bytes) {
+          const auto length = static_cast<double>(bytes);
+          now += length / (length <= cache_bytes ? cached_rate : other_rate);
+          ++passes;
+          if (disturbed > 0 && passes % disturbed == 0) now += 1e-3;
+        },
+        [this] { return now; });
+  }
+};
+
+TEST(CacheProbe, FindsTheRateAndTheSizeOfACache) {
+  for (const double cache : {0.25, 1.0, 2.0}) {
+    ModelCore core;
+    core.cache_bytes = cache * (1 << 20);
+    const CacheCost cost = core.measured();
+    EXPECT_NEAR(cost.bytes_per_second, 250e9, 1e6);
+    EXPECT_DOUBLE_EQ(cost.bytes, core.cache_bytes);
+  }
+}
+
+TEST(CacheProbe, IsNotMisledBySingleDisturbances) {
+  ModelCore core;
+  core.disturbed = 200;
+  const CacheCost cost = core.measured();
+  EXPECT_NEAR(cost.bytes_per_second, 250e9, 1e6);
+  EXPECT_LE(cost.bytes, core.cache_bytes) << "what is not measured is not believed to be cached";
+}
+
+TEST(CacheProbe, TakesItsBudgetAndOnePassOfEachBatchAtMost) {
+  for (const double rate : {1e6, 1e9, 1e12}) {
+    ModelCore core;
+    core.cached_rate = core.other_rate = rate;
+    const double start = core.now;
+    const CacheCost cost = core.measured();
+    const double longest = static_cast<double>(kMostCacheProbeBytes) / rate;
+    EXPECT_LE(core.now - start, kCacheProbeSeconds + 3 * longest) << rate;
+    EXPECT_GT(cost.bytes_per_second, 0) << rate;
+  }
+}
+
+TEST(CacheProbe, AClockThatStandsStillSaysNothing) {
+  const CacheCost cost = probe_cache([](std::uint64_t) {}, [] { return 1.0; });
+  EXPECT_EQ(cost.bytes_per_second, 0);
+  EXPECT_EQ(cost.bytes, 0);
+}
+
+TEST(CacheProbe, MeasuresThisMachine) {
+  SumPass pass;
+  const CacheCost cost =
+      probe_cache([&](std::uint64_t bytes) { pass(bytes); },
+                  [] { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); });
+  EXPECT_GT(cost.bytes_per_second, 1e7);
+  EXPECT_GE(cost.bytes, 128 << 10);
+  EXPECT_LE(cost.bytes, static_cast<double>(kMostCacheProbeBytes));
+}
+
+}  // namespace
+}  // namespace seto
