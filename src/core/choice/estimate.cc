@@ -18,7 +18,7 @@ constexpr double kStepSeconds = 22e-9;
 // So a pass over a slot takes what a copy takes, less a pass over the cache: a second look at a buffer is cheap as long as it is
 // cached, and costs like every other pass where it is not. The part that is cached shrinks with the size, so that time grows
 // steadily. With several tiers all passes cost half a copy.
-double seconds_of_passes(const PlanLoad& load, double bytes, const Tiers& tiers, const CostModel& model) {
+double seconds_of_passes(const PlanLoad& load, double bytes, double crowding, const Tiers& tiers, const CostModel& model) {
   const TierCost& node = model.node;
   const double of_a_copy = 1 / node.bytes_per_second;
   const double of_a_pass = of_a_copy / kPassesOfACopy;
@@ -27,7 +27,7 @@ double seconds_of_passes(const PlanLoad& load, double bytes, const Tiers& tiers,
   const double of_cached = std::min(of_a_pass, 1 / node.cached_bytes_per_second);
   const bool has_slots = tiers.kind(0) == TierKind::node;
   const double in_slots = has_slots ? std::min(1.0, (load.rank.sent + load.rank.received) / load.rank.memory) : 0;
-  const double cached = std::min(1.0, node.cached_bytes / std::max(1.0, bytes));
+  const double cached = std::min(1.0, node.cached_bytes / std::max(1.0, bytes * crowding));
   const double of_a_slot = of_a_copy - of_cached;
   return bytes * (cached * (in_slots * of_a_slot + (1 - in_slots) * of_cached) + (1 - cached) * of_a_pass);
 }
@@ -123,7 +123,7 @@ Estimate estimate_of(const PlanLoad& load, const Tiers& tiers, const Workload& w
     first += std::max(1.0, asked.relays) * tier.wire_seconds;
     busiest = std::max(busiest, tier.wire_seconds);
   }
-  const double passing = seconds_of_passes(load, estimate.memory_bytes, tiers, model);
+  const double passing = seconds_of_passes(load, estimate.memory_bytes, std::max(1.0, work.crowding), tiers, model);
   estimate.memory_seconds = (passing + coding) * work.crowding;
   estimate.step_seconds = load.rank.steps * work.slices * work.crowding * kStepSeconds;
   const double ranks_in_turn = load.rank.path > load.rank.memory ? load.rank.path / load.rank.memory : 1;

@@ -36,7 +36,7 @@ Result<double> estimated_seconds(const Communicator& communicator, std::span<con
   const double crowding = communicator.ranks_a_core();
   const bool alone =
       std::all_of(transfers.begin(), transfers.end(), [&](const Transfer& one) { return one.peer == communicator.rank(); });
-  const double hop = alone ? 0 : tier.latency_seconds + (crowding > 1 ? costs.switch_seconds : 0);
+  const double hop = alone ? 0 : tier.latency_seconds + (crowding > 1 ? costs.switch_on(communicator.tiers().widest()) : 0);
   return hop + std::max(sent, received) * crowding / tier.bytes_per_second + copied * crowding / costs.node.bytes_per_second;
 }
 
