@@ -32,7 +32,7 @@ struct TierLoad {
 struct RankLoad {
   // Bytes read and written, in parts: each operand of each step once. A copy counts 2, the sum of k vectors in one pass k + 1.
   double memory = 0;
-  // Of `memory`: what the rank writes into messages, once for all receivers of a node, and reads from them. Within a node another
+  // The part of `memory` that is written into messages, once for all receivers of a node, or read from them. Within a node another
   // core reads or has written these bytes. Left at 0 by algorithms that need several tiers.
   double sent = 0;
   double received = 0;

@@ -163,7 +163,7 @@ TEST(CostForms, MemoryIsWhatTheBusiestRankReadsAndWrites) {
   });
 }
 
-// Of algorithms that need several tiers nothing is said.
+// Algorithms that need several tiers say nothing.
 TEST(CostForms, SentAndReceivedAreWhatTheBusiestRankWritesIntoMessagesAndReadsFromThem) {
   for_each_plan([](const Algorithm& algorithm, const Shape&, const Tiers& tiers, const Counted& counted, const PlanLoad& load) {
     if (tiers.count() > 1 || tiers.kind(0) != TierKind::node || algorithm.collective == Collective::barrier) return;

@@ -20,7 +20,7 @@ struct TierCost {
   // Time of the processor for sending a message, and again for receiving it, besides its bytes. The latency contains both. A rank
   // with several messages in one hop pays it for each of them.
   double message_seconds = 0;
-  // Of a node: the rate of a pass over bytes that stay in the cache of the core, each operand counted, and how many stay there. A
+  // Within a node: the rate of a pass over bytes that stay in the cache of the core, each operand counted, and how many stay. A
   // pass over a slot moves lines from one core to another. 0: not known, and all passes cost half a copy.
   double cached_bytes_per_second = 0;
   double cached_bytes = 0;

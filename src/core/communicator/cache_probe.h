@@ -6,7 +6,7 @@
 
 namespace seto {
 
-// What a core does with bytes in its cache, as TierCost.
+// A core and the bytes that stay in its cache, as in TierCost.
 struct CacheCost {
   double bytes_per_second = 0;  // of each operand
   double bytes = 0;             // of all operands together
