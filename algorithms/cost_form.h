@@ -32,8 +32,8 @@ struct TierLoad {
 struct RankLoad {
   // Bytes read and written, in parts: each operand of each step once. A copy counts 2, the sum of k vectors in one pass k + 1.
   double memory = 0;
-  // The part of `memory` that is written into messages, once for all receivers of a node, or read from them. Within a node another
-  // core reads or has written these bytes. Left at 0 by algorithms that need several tiers.
+  // The part of `memory` that is written into messages, once for all receivers of a node, or read from them. Within a node
+  // another core reads or has written these bytes. Left at 0 by algorithms that need several tiers.
   double sent = 0;
   double received = 0;
   double steps = 0;  // for each slice
