@@ -70,11 +70,12 @@ std::uint64_t longest_slice(const PlanLoad& load, double chunks_of_a_part, const
 }
 
 // A slice is long enough that its synchronisation does not show. A message that ranks pass on has eight slices if it is long
-// enough, so that stages overlap. Where ranks share a core every slice costs a switch, so there are two, or four long ones.
+// enough, so that stages overlap. Where ranks share a core every slice costs a switch, so there are two, or at least four of
+// those that are longer than kLargestSlice.
 std::uint64_t slice_in_cache(std::uint64_t chunk, const PlanLoad& load, double crowding, std::uint64_t longest) {
   if (crowding <= 1) return std::clamp(std::bit_ceil(load.passes_on() ? chunk / 8 : chunk), kSmallestSlice, longest);
   const std::uint64_t of_two = std::min(std::bit_ceil(chunk / 2), kLargestSlice);
-  return std::clamp(std::max(of_two, std::bit_ceil(chunk / 4)), 4 * kSmallestSlice, longest);
+  return std::clamp(std::max(of_two, std::bit_floor(chunk / 4)), 4 * kSmallestSlice, longest);
 }
 
 // The input of an algorithm's candidates and their estimates.

@@ -199,6 +199,8 @@ TEST(Planner, ALongLinkRunsInTheReadinessOrderWithSlicesOfItsFlow) {
   EXPECT_EQ(cut_of(64 << 20, Tiers::flat(4), costs).order, StepOrder::skewed);
 }
 
+constexpr double kNoCliff = 1.3;
+
 // Two slots of each message that a rank sends stay in its cache: an all_reduce of 4 ranks sends 4, of 2 ranks 2.
 TEST(Planner, SlicesWithinANodeFollowFromTheCache) {
   CostModel costs;
@@ -212,6 +214,36 @@ TEST(Planner, SlicesWithinANodeFollowFromTheCache) {
   EXPECT_EQ(slice_of(2, 64 << 20), 256U << 10) << "no slice is longer";
   EXPECT_EQ(slice_of(16, 256 << 10), 64U << 10) << "or shorter";
   EXPECT_EQ(slice_of(4, 0), 256U << 10) << "the cache is not known";
+}
+
+// The time of what is chosen grows with the size, and no size is much longer than one that is 5 % shorter. The estimates of two
+// algorithms meet where the choice changes. Where the slices of a chain become longer, fewer of them overlap.
+TEST(Planner, TimeWithinANodeHasNoCliff) {
+  CostModel costs;
+  costs.source = CostSource::measured;
+  costs.node = {0.31e-6, 61e9, 0.05e-6, 250e9, 1 << 20};
+  for (const Collective collective : {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter,
+                                      Collective::broadcast, Collective::reduce, Collective::all_to_all})
+    for (const int ranks : {2, 4, 8})
+      for (const double crowding : {1, 2}) {
+        double before = 0;
+        for (double bytes = 64; bytes < 256 << 20; bytes *= 1.05) {
+          Question question;
+          question.collective = collective;
+          question.ranks = ranks;
+          question.crowding = crowding;
+          question.bytes = static_cast<std::uint64_t>(bytes) / 4 * 4;
+          const Choice choice = choose(question, Tiers::flat(ranks), costs).value();
+          double seconds = 0;
+          for (const Candidate& candidate : choice.candidates)
+            if (candidate.algorithm == choice.algorithm) seconds = candidate.estimate.seconds;
+          SCOPED_TRACE(std::string(name_of(collective)) + " of " + std::to_string(question.bytes) + " bytes, " +
+                       std::to_string(ranks) + " ranks: " + std::string(choice.algorithm->name));
+          EXPECT_GE(seconds, before);
+          EXPECT_LE(seconds, before == 0 ? 1 : kNoCliff * before);
+          before = seconds;
+        }
+      }
 }
 
 // Both were measured on a machine of two cores: 0.31 us and 61 GB/s between them, 250 GB/s within 1 MiB.
