@@ -335,6 +335,7 @@ Status DeviceCommunicator::launch(const TransferRequest& asked) {
   if (capture == 0) request.record.issue(control_->observability(), request.shape->recorded, 0, asked.mark);
   return parts_->launches->launch(request, capture);
 }
+
 void DeviceCommunicator::take_number_of_relay(Launches::Request& request, std::uint64_t capture) {
   DeviceShape& shape = *request.shape;
   if (capture == 0 && !relay_->announces()) {
