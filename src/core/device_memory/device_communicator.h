@@ -64,9 +64,7 @@ class DeviceCommunicator final : public Watched {
   // Empty: no rank has failed. Else why this or another one has.
   Result<std::string> obstacle_of_any(const Status& mine, Bootstrap& bootstrap, Deadline until) const;
   Status measure_costs(const std::vector<RankStatement>& statements, Bootstrap& bootstrap, Deadline until);
-  // Launches calls of a group on the stream, in their order and in as few kernels as possible. A call that is wrong ends the
-  // communicator on all ranks, because no kernel of this rank could tell theirs.
-  Status enqueue(std::span<const Call> calls, cuda::Stream stream);
+  Status add(const Call& call, cuda::Stream stream);
   Status set_residual(const Call& call, Launches::Request& request, std::uint64_t capture) const;
   Status set_buffers(const Call& call, Launches::Request& request, std::uint64_t capture);
   Status launch(const TransferRequest& request);

@@ -120,7 +120,6 @@ void stop();
 void inject(const char* errors);
 std::uint64_t written();   // MemoryTable::written()
 std::uint64_t launched();  // kernels that have begun, on all GPUs; those of graphs, too
-std::uint64_t written();  // MemoryTable::written()
 // softwareGpuOnFlush: cuFlushGPUDirectRDMAWrites calls it, until the next start. Null: nothing.
 void set_on_flush(void (*call)(void*), void* argument);
 
