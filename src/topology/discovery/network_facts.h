@@ -17,7 +17,7 @@ void add_interfaces(TopologyHost& host, HostApi& system);
 // software device belongs to the NIC that it works over. A host without a device gets a note.
 void add_rdma_ports(TopologyHost& host, HostApi& system);
 
-// What the verbs say of a port, beyond sysfs. Values that are empty or 0 are not known.
+// The facts of a port that only the verbs know. Values that are empty or 0 are not known.
 struct VerbsPort {
   std::string device;
   int port = 0;

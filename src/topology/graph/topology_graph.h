@@ -50,7 +50,7 @@ struct Gpu {
   friend bool operator==(const Gpu&, const Gpu&) = default;
 };
 
-// What a running host says of an RDMA port: how a communicator would use it, towards a host with the same addresses.
+// An RDMA port of a running host: how a communicator would use it, towards a host with the same addresses.
 struct RdmaPort {
   std::string link_layer;  // "Ethernet" or "InfiniBand"
   std::string over;        // the network interface of a software device (rdma_rxe); empty: the port of a NIC
