@@ -12,7 +12,7 @@ import time
 
 from emulator import is_punctual
 from lab import IPV4, IPV6, Lab, Site
-from lab_support import BUILD, LabCase, main
+from lab_support import BUILD, LabCase, TooSlow, main
 
 MIB = 1 << 20
 QUIET = {"SETO_LOG": "error"}
@@ -240,7 +240,7 @@ class RatesThatChange(LabCase):
                 return
         if not is_punctual(lab.emulator.statistics()):
             self.skipTest("skipped: the machine is too busy, packets are late")
-        self.fail(f"{known} MB/s ({source}), {known_ms} ms after {most_calls} calls; the link carries {expected}, {round_trip_ms} ms")
+        raise TooSlow(f"{known} MB/s ({source}), {known_ms} ms after {most_calls} calls; the link carries {expected}, {round_trip_ms} ms")
 
     def test_timing_choice_follows_the_rate_of_a_link(self):
         self.attempt(self.choice_follows)

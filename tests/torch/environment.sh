@@ -32,8 +32,7 @@ if [[ $1 == --install ]]; then
   exec "$folder/bin/python" -c 'import seto, seto.torch, torch; print("seto", seto.version(), "for torch", torch.__version__)'
 fi
 
-# As other tests, these neither read nor write what jobs of this user keep.
-export PATH=$folder/bin:$PATH OMP_NUM_THREADS=1 PYTHONWARNINGS=ignore XDG_CACHE_HOME=/dev/null
+export PATH=$folder/bin:$PATH OMP_NUM_THREADS=1 PYTHONWARNINGS=ignore
 program=$1
 shift
 case $program in
