@@ -178,6 +178,15 @@ Section status_section() {
 
 constexpr std::string_view kGpuTopic = "gpus";
 
+// Asking the driver for its GPUs initialises CUDA in this process, so that a process that it forks later cannot use them.
+Section gpus_section() {
+  const cuda::GpuReport report = cuda::report_gpus();
+  Section section{kGpuTopic, {{"CUDA driver", report.driver.empty() ? "none" : report.driver, report.trouble}}};
+  for (const cuda::GpuFacts& gpu : report.gpus)
+    section.rows.push_back({"GPU " + std::to_string(gpu.number), gpu.name, cuda::facts_text(gpu)});
+  return section;
+}
+
 // A row for each RDMA device says whether it reaches memory of that GPU. The trial needs a context of the GPU, so without devices
 // there is none.
 void add_reach_rows(const cuda::GpuFacts& gpu, const Config& config, std::vector<Row>& rows) {
@@ -190,15 +199,12 @@ void add_reach_rows(const cuda::GpuFacts& gpu, const Config& config, std::vector
     rows.push_back({name + ": " + reach.device, words_of(reach), reach.why_less});
 }
 
-// Asking the driver for its GPUs initialises CUDA in this process, so that a process that it forks later cannot use them.
-Section gpus_section(const Config& config) {
-  const cuda::GpuReport report = cuda::report_gpus();
-  Section section{kGpuTopic, {{"CUDA driver", report.driver.empty() ? "none" : report.driver, report.trouble}}};
-  for (const cuda::GpuFacts& gpu : report.gpus)
-    section.rows.push_back({"GPU " + std::to_string(gpu.number), gpu.name, cuda::facts_text(gpu)});
+// With the trials, which take a context on each GPU and up to 2 s for each.
+Section gpus_and_reach_section(const Config& config) {
+  Section section = gpus_section();
   const Result<std::vector<PortWords>> ports = rdma_ports();
   if (!ports.ok() || ports.value().empty()) return section;
-  for (const cuda::GpuFacts& gpu : report.gpus) add_reach_rows(gpu, config, section.rows);
+  for (const cuda::GpuFacts& gpu : cuda::report_gpus().gpus) add_reach_rows(gpu, config, section.rows);
   return section;
 }
 
@@ -215,11 +221,13 @@ Section rdma_section() {
 }
 
 std::vector<Section> sections(std::string_view topic, std::string_view version, const Config& config) {
-  const bool with_gpus = topic.empty() || topic == kGpuTopic;
+  Section gpus{kGpuTopic, {}};
+  if (topic == kGpuTopic) gpus = gpus_and_reach_section(config);
+  if (topic.empty()) gpus = gpus_section();
   return {{"version", {{"seto", std::string(version), ""}}},
           build_section(),
           machine_section(config),
-          with_gpus ? gpus_section(config) : Section{kGpuTopic, {}},
+          std::move(gpus),
           topic.empty() || topic == kRdmaTopic ? rdma_section() : Section{kRdmaTopic, {}},
           config_section(config),
           constants_section(),

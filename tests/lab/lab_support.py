@@ -13,6 +13,7 @@ from namespaces import LabError, why_not
 SKIPPED = 77  # what ctest takes as skipped
 BUILD = Path(os.environ.get("LAB_BUILD", ROOT / "build"))
 ATTEMPTS = 3
+LAST_BEGIN_S = 120  # no attempt begins later, so that the test ends with its reason and not by the limit of ctest
 PAYLOAD_SHARE = 1448 / 1500  # of an IP packet, with TCP's time stamps
 
 
@@ -50,11 +51,12 @@ class LabCase(unittest.TestCase):
     def attempt(self, check):
         """Other work on the machine makes packets late and takes the processor away, which is no error of the links: a check that
         is skipped for that, or whose figures are too slow, is tried again."""
+        last_begin = time.monotonic() + LAST_BEGIN_S
         for attempt in range(ATTEMPTS):
             try:
                 return check()
             except (unittest.SkipTest, TooSlow):
-                if attempt + 1 == ATTEMPTS:
+                if attempt + 1 == ATTEMPTS or time.monotonic() > last_begin:
                     raise
 
     def must_reach(self, figure, least):

@@ -69,7 +69,8 @@ struct CostModel {
 
   [[nodiscard]] bool has_measured(TierKind kind) const { return (measured >> static_cast<unsigned>(kind) & 1U) != 0; }
 
-  // A node is measured by ranks that wait as crowded ones do, so its latency contains the switch.
+  // A node is measured by ranks that wait as crowded ones do. So where the two that measure share a core, its latency contains
+  // the switch.
   [[nodiscard]] double switch_on(TierKind kind) const {
     return kind == TierKind::node && source == CostSource::measured && !has_shipped(kind) ? 0 : switch_seconds;
   }

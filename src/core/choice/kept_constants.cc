@@ -140,8 +140,11 @@ void KeptConstants::take(const TierCost& measured) {
   node.latency_seconds = std::min(node.latency_seconds, measured.latency_seconds);
   node.bytes_per_second = std::max(node.bytes_per_second, measured.bytes_per_second);
   node.message_seconds = std::min({node.message_seconds, measured.message_seconds, node.latency_seconds / 2});
-  node.cached_bytes_per_second = std::max(node.cached_bytes_per_second, measured.cached_bytes_per_second);
-  node.cached_bytes = std::max(node.cached_bytes, measured.cached_bytes);
+  // The size belongs to the rate: where other programs slow short passes, a cache seems to be larger than it is.
+  if (measured.cached_bytes_per_second > node.cached_bytes_per_second) {
+    node.cached_bytes_per_second = measured.cached_bytes_per_second;
+    node.cached_bytes = measured.cached_bytes;
+  }
   jobs = std::min(jobs + 1, kMostJobs);
 }
 

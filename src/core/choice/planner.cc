@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdio>
 #include <limits>
 #include <utility>
@@ -64,7 +65,7 @@ constexpr std::uint32_t kDepth = 2;
 // four chunks, takes 758, 726, 795 and 998 us, an all_gather, which sends one, 370, 299, 291 and 291.
 std::uint64_t longest_slice(const PlanLoad& load, double chunks_of_a_part, const Tiers& tiers, const CostModel& model) {
   if (tiers.count() > 1 || tiers.kind(0) != TierKind::node || model.node.cached_bytes <= 0) return kLargestSlice;
-  const double rings = std::max(1.0, load.rank.sent * chunks_of_a_part);
+  const double rings = std::max(1.0, load.rank.sent * std::round(chunks_of_a_part));  // the last one may be shorter
   const auto fitting = static_cast<std::uint64_t>(model.node.cached_bytes / (kDepth * rings));
   return std::clamp(std::bit_floor(fitting), 4 * kSmallestSlice, load.passes_on() ? kLargestSliceOfAChain : kLargestSlice);
 }

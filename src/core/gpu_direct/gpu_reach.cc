@@ -3,6 +3,8 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <string>
+#include <utility>
 
 #include "src/base/log.h"
 #include "src/core/connect/transport_list.h"
@@ -16,7 +18,7 @@ constexpr std::uint64_t kTrialMs = 2'000;  // for all devices of a GPU
 // The answers of the process are never destroyed: communicators may outlive static objects.
 struct Known {
   std::mutex mutex;
-  std::map<cuda::DeviceNumber, std::vector<GpuReach>> reach;
+  std::map<std::pair<cuda::DeviceNumber, std::string>, std::vector<GpuReach>> reach;  // by SETO_RDMA, too
   std::set<cuda::DeviceNumber> said;
 };
 Known& known() {
@@ -36,9 +38,10 @@ std::vector<GpuReach> try_devices(const cuda::Driver& driver, cuda::DeviceNumber
 
 std::vector<GpuReach> reach_of_gpu(const cuda::Driver& driver, cuda::DeviceNumber gpu, const Config& config) {
   const std::lock_guard lock(known().mutex);
-  const auto found = known().reach.find(gpu);
+  const std::pair key(gpu, config.rdma);
+  const auto found = known().reach.find(key);
   if (found != known().reach.end()) return found->second;
-  return known().reach[gpu] = try_devices(driver, gpu, config);
+  return known().reach[key] = try_devices(driver, gpu, config);
 }
 
 void say_gpu_reach(const cuda::Driver& driver, cuda::DeviceNumber gpu, const Config& config) {

@@ -16,6 +16,7 @@ struct ModelCore {
   int disturbed = 0;  // every so many passes take a scheduler's turn; 0: none
   double now = 1000;
   int passes = 0;
+  int disturbances = 0;
 
   CacheCost measured() {
     return probe_cache(
@@ -23,7 +24,9 @@ struct ModelCore {
           const auto length = static_cast<double>(bytes);
           now += length / (length <= cache_bytes ? cached_rate : other_rate);
           ++passes;
-          if (disturbed > 0 && passes % disturbed == 0) now += 1e-3;
+          if (disturbed == 0 || passes % disturbed != 0) return;
+          now += 0.5e-3;
+          ++disturbances;
         },
         [this] { return now; });
   }
@@ -41,22 +44,31 @@ TEST(CacheProbe, FindsTheRateAndTheSizeOfACache) {
 
 TEST(CacheProbe, IsNotMisledBySingleDisturbances) {
   ModelCore core;
-  core.disturbed = 200;
+  core.disturbed = 30;
   const CacheCost cost = core.measured();
+  EXPECT_GT(core.disturbances, 1);
   EXPECT_NEAR(cost.bytes_per_second, 250e9, 1e6);
   EXPECT_LE(cost.bytes, core.cache_bytes) << "what is not measured is not believed to be cached";
 }
 
-TEST(CacheProbe, TakesItsBudgetAndOnePassOfEachBatchAtMost) {
+TEST(CacheProbe, TakesItsBudgetAndOneBatchAtMost) {
   for (const double rate : {1e6, 1e9, 1e12}) {
     ModelCore core;
     core.cached_rate = core.other_rate = rate;
     const double start = core.now;
     const CacheCost cost = core.measured();
-    const double longest = static_cast<double>(kMostCacheProbeBytes) / rate;
-    EXPECT_LE(core.now - start, kCacheProbeSeconds + 3 * longest) << rate;
+    // A pass that brings the operands, and one that is measured. Passes that are slow are those of a batch alone.
+    const double last = rate < 1e8 ? 128 << 10 : static_cast<double>(kMostCacheProbeBytes);
+    EXPECT_LE(core.now - start, kCacheProbeSeconds + 2 * last / rate) << rate;
     EXPECT_GT(cost.bytes_per_second, 0) << rate;
   }
+}
+
+TEST(CacheProbe, ASizeForWhichTheTimeDidNotSufficeIsAssumed) {
+  ModelCore core;
+  core.cached_rate = core.other_rate = 1e6;
+  EXPECT_EQ(core.measured().bytes, 1 << 20);
+  EXPECT_EQ(core.passes, 2);
 }
 
 TEST(CacheProbe, AClockThatStandsStillSaysNothing) {
@@ -70,7 +82,7 @@ TEST(CacheProbe, MeasuresThisMachine) {
   const CacheCost cost =
       probe_cache([&](std::uint64_t bytes) { pass(bytes); },
                   [] { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); });
-  EXPECT_GT(cost.bytes_per_second, 1e7);
+  EXPECT_GT(cost.bytes_per_second, 0);
   EXPECT_GE(cost.bytes, 128 << 10);
   EXPECT_LE(cost.bytes, static_cast<double>(kMostCacheProbeBytes));
 }

@@ -214,6 +214,8 @@ TEST(Planner, SlicesWithinANodeFollowFromTheCache) {
   EXPECT_EQ(slice_of(2, 64 << 20), 256U << 10) << "no slice is longer";
   EXPECT_EQ(slice_of(16, 256 << 10), 64U << 10) << "or shorter";
   EXPECT_EQ(slice_of(4, 0), 256U << 10) << "the cache is not known";
+  costs.node.cached_bytes = 1 << 20;
+  EXPECT_EQ(cut_of((1 << 20) + 2, Tiers::flat(4), costs).slice_bytes, 128U << 10) << "chunks that are not equal";
 }
 
 // The time of what is chosen grows with the size, and no size is much longer than one that is 5 % shorter. The estimates of two

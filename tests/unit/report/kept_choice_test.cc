@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -128,6 +129,7 @@ TEST(KeptChoice, IsNearTheBestOnEveryMachineMeasured) {
     const nlohmann::json kept = nlohmann::json::parse(std::ifstream(file));
     const Replay found = replay(kept);
     ASSERT_GE(found.regrets.size(), 100U) << file;
+    for (const Regret& one : found.regrets) ASSERT_TRUE(std::isfinite(one.ratio)) << one.point;
     std::printf("%s: %.1f %% of %zu points within 10 %% of the best, %.1f %% within 30 %%%s\n", file.filename().c_str(),
                 100 * found.share_within(kNear), found.regrets.size(), 100 * found.share_within(1.3), found.worst(40).c_str());
     const auto is_busy = [](const nlohmann::json& place) { return place["cores_used_by_others"].get<double>() > kBusy; };
