@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdio>
 #include <sstream>
+#include <utility>
 #include <vector>
 
 #include "algorithms/algorithm.h"

@@ -73,14 +73,10 @@ struct Batch {
   std::vector<Call> calls;
 };
 
-// 0, 1 and 2 are the default streams of CUDA, which are ordered with other streams of their GPU.
-bool is_default(setoStream_t stream) { return std::bit_cast<std::uintptr_t>(stream) <= 2; }
-
-// Whether the order of the two counts. Streams of different GPUs are different, although default streams have the same handles.
+// Whether the order of the two counts: also on different streams of a GPU, where kernels that do not fit beside each other would
+// wait for room in an order that other ranks need not have.
 bool is_ordered(const Batch& batch, const Queued& queued) {
-  if (batch.comm == queued.comm) return true;
-  if (batch.comm->settings.gpu->device() != queued.comm->settings.gpu->device()) return false;
-  return batch.stream == queued.stream || is_default(batch.stream) || is_default(queued.stream);
+  return batch.comm == queued.comm || batch.comm->settings.gpu->device() == queued.comm->settings.gpu->device();
 }
 
 // A call joins an earlier batch of its communicator and stream only across batches between which and the call there is no order.

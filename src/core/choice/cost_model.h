@@ -69,8 +69,7 @@ struct CostModel {
 
   [[nodiscard]] bool has_measured(TierKind kind) const { return (measured >> static_cast<unsigned>(kind) & 1U) != 0; }
 
-  // A node is measured by ranks that wait as crowded ones do. So where the two that measure share a core, its latency contains
-  // the switch.
+  // The measured latency of a node contains the switch, where the two ranks that measure share a core.
   [[nodiscard]] double switch_on(TierKind kind) const {
     return kind == TierKind::node && source == CostSource::measured && !has_shipped(kind) ? 0 : switch_seconds;
   }

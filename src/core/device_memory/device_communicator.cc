@@ -30,7 +30,7 @@ bool is_one_process(const std::vector<RankStatement>& statements) {
                      [&](const RankStatement& one) { return one.process == statements[0].process; });
 }
 
-static_assert(kStagingSize >= kWorkspaceSize);  // DeviceShapes cuts for one size
+static_assert(kStagedMessages >= kWorkspaceSize);  // DeviceShapes cuts for one size; messages lie behind it
 
 }  // namespace
 
@@ -356,7 +356,7 @@ Status DeviceCommunicator::drain() {
       parts_->launches->stop();
       if (!std::exchange(is_stopped, true)) until = Deadline::after_ms(kStopMs);
     }
-    if (relay_ != nullptr) relay_->messages().check_taken();
+    if (relay_ != nullptr && parts_->launches->running() == 0) relay_->messages().check_end();
     if (until.passed() || !LaunchWatcher::of_process().wake()) break;
     parts_->launches->await_change();
   }

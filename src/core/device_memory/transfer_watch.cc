@@ -59,10 +59,7 @@ void TransferWatch::look_around(const Launches::State& state) {
   for (const TransferShapes::Waiting& one : waiting(state)) {
     const Status loss = members.loss_of(one.pair.peer);
     if (loss.ok()) continue;
-    if (relay_ != nullptr && !sends(one.pair) && relay_->messages().may_bring(one.pair.peer)) {
-      lost_until_.reset();
-      continue;
-    }
+    if (relay_ != nullptr && !sends(one.pair) && relay_->messages().may_bring(one.pair.peer)) continue;
     const bool has_left = members.has_left(one.pair.peer);
     if (!lost_until_) lost_until_ = Deadline::after_ms(kLostMs);
     if (!lost_until_->passed() && !members.has_explained(one.pair.peer)) return;

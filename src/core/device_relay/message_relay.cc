@@ -129,7 +129,7 @@ void MessageRelay::run_after(void* replay) { static_cast<Replay*>(replay)->end()
 
 void MessageRelay::begin_use() {
   ++uses_;
-  taken_until_.reset();
+  end_until_.reset();
   if (mover_ != nullptr && !mover_->ended()) return;
   mover_ = std::make_unique<Mover>(*this);
   control_.context()->progress().join(*mover_);
@@ -152,16 +152,20 @@ Result<bool> MessageRelay::move() {
   return messages_.advance(kWithEachPeer);
 }
 
-void MessageRelay::check_taken() {
+void MessageRelay::check_end() {
   const CallDeadline limit(0, control_.config());
   {
     const std::lock_guard lock(gate_->mutex);
-    if (uses_ > 0 || mover_ == nullptr || mover_->ended()) return;
-    if (!taken_until_) taken_until_ = Deadline::after_ms(limit.ms());
-    if (!taken_until_->passed()) return;
+    if (mover_ == nullptr || mover_->ended()) return;
+    if (!end_until_) end_until_ = Deadline::after_ms(limit.ms());
+    if (!end_until_->passed()) return;
   }
   const Rank peer = messages_.first_untaken();
-  if (peer == RelayedMessages::kNoRank) return;
+  if (peer == RelayedMessages::kNoRank)
+    return control_.fail(
+        failure(Code::timeout, "rank %d ends its communicator, and sends and receives of a graph have not ended within %s",
+                control_.rank(), limit.text().c_str()),
+        control_.rank());
   control_.fail(
       failure(Code::timeout, "rank %d ends its communicator, and what it has sent to rank %d was not received within %s",
               control_.rank(), peer, limit.text().c_str()),

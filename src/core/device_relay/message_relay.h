@@ -42,9 +42,9 @@ class MessageRelay final {
 
   // Messages are moving. Any thread.
   [[nodiscard]] bool is_busy() const;
-  // For a communicator that ends, again and again: its kernels have ended, and what they have sent is waited for no longer than
-  // for a call. Then the control fails. Any thread.
-  void check_taken();
+  // For a communicator that ends, again and again: its kernels have ended but those of graphs, and these, and what all have sent,
+  // are waited for no longer than for a call. Then the control fails. Any thread.
+  void check_end();
   // Token held. That rank has left or died, and what it sent before is still on its way to the kernel.
   [[nodiscard]] bool may_bring(Rank peer) const {
     return control_.members().data_may_arrive_from(peer) || messages_.is_bringing(peer);
@@ -74,8 +74,8 @@ class MessageRelay final {
   // Under the mutex of the gate.
   std::uint64_t uses_ = 0;  // launches under way
   bool is_closed_ = false;
-  std::unique_ptr<Mover> mover_;         // null: there was none yet
-  std::optional<Deadline> taken_until_;  // since the last kernel has ended and the communicator ends
+  std::unique_ptr<Mover> mover_;       // null: there was none yet
+  std::optional<Deadline> end_until_;  // since the last kernel has ended and the communicator ends
 };
 
 }  // namespace seto

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "src/base/log.h"
+#include "src/base/text.h"
 #include "src/core/connect/transport_list.h"
 #include "src/core/gpu_direct/trial_memory.h"
 
@@ -27,6 +28,7 @@ Known& known() {
 }
 
 std::vector<GpuReach> try_devices(const cuda::Driver& driver, cuda::DeviceNumber gpu, const Config& config) {
+  if (lower_case(config.rdma) == "off") return {};  // the driver of a device may be what the user avoids
   const Result<std::vector<PortWords>> ports = rdma_ports();
   if (!ports.ok() || ports.value().empty()) return {};
   const Result<std::unique_ptr<TrialMemory>> memory = TrialMemory::create(driver, gpu);
@@ -54,8 +56,8 @@ void say_gpu_reach(const cuda::Driver& driver, cuda::DeviceNumber gpu, const Con
   for (const GpuReach& reach : all)
     text += (text.empty() ? "" : "; ") + reach.device + " " + words_of(reach) +
             (reach.why_less.empty() ? "" : " (" + reach.why_less + ")");
-  SETO_LOG(info, "messages of GPU %d to other hosts are copied through pinned memory of the host; in a trial: %s", gpu,
-           text.c_str());
+  SETO_LOG(info, "messages of GPU %d to GPUs that it does not reach are copied through pinned memory of the host; in a trial: %s",
+           gpu, text.c_str());
 }
 
 std::string words_of(const GpuReach& reach) {
