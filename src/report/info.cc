@@ -166,12 +166,12 @@ Section codecs_section() {
 Section status_section() {
   return {"status",
           {{"host memory, one machine", "works", ""},
-           {"several machines", "works", "over TCP; a connection that is cut is not resumed, nothing is encrypted"},
+           {"several machines", "works", "over TCP; connections between sites are encrypted, and resumed when they are cut"},
            {"rates between sites", "assumed: 125 MB/s, version 0",
             "until SETO_SITE_UPLINK_MBIT states them, or the traffic of a job shows them; in the job, seto explain says them"},
            {"heartbeats", "works", "a process that ends is detected at once, a frozen one after SETO_LIVENESS_TIMEOUT_MS"},
            {"flight recorder, report, doctor", "works", ""},
-           {"device memory", "not yet", ""},
+           {"device memory", "works", "on a stand-in for the CUDA driver; no GPU has run it"},
            {"codecs", "works", "sums of floats over TCP and shared memory (SETO_CODEC), with error feedback"},
            {"shrink, grow, revoke", "not yet", "setoCommAbort ends this rank's communicator"},
            {"RDMA", "works", "between hosts of one stated site (SETO_SITE_ID, SETO_RDMA); memory of the host only"}}};

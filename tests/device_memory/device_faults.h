@@ -24,6 +24,16 @@ class DeviceFaults : public DeviceMemory {
     call.deadlineMs = 300;
     return setoAllReduceConfig(memory, memory, kCount, setoFloat32, setoSum, mine.comm, mine.stream(), &call);
   }
+  static setoResult_t send(DeviceRank& mine, const float* memory, std::size_t count = kCount, int peer = 1) {
+    return setoSend(memory, count, setoFloat32, peer, mine.comm, mine.stream());
+  }
+  static setoResult_t receive(DeviceRank& mine, float* memory, std::size_t count = kCount, int peer = 0) {
+    return setoRecv(memory, count, setoFloat32, peer, mine.comm, mine.stream());
+  }
+  static void abort(DeviceRank& mine) {
+    (void)setoCommAbort(mine.comm);
+    mine.comm = nullptr;
+  }
   static void expect_failed(DeviceRank& mine, const std::string& part) {
     const Deadline until = Deadline::after_ms(kPatienceMs);
     setoResult_t state = setoSuccess;
@@ -36,6 +46,18 @@ class DeviceFaults : public DeviceMemory {
   static void expect_usable(DeviceRank& mine, float* memory) {
     mine.write(memory, std::vector<float>(kCount, 7));
     EXPECT_EQ(mine.read(memory, kCount), std::vector<float>(kCount, 7));
+  }
+  // Rank 0, whose kernel waits, is aborted by another thread. The other ranks hear of it.
+  static void abort_rank_0(DeviceRank& mine, float* memory) {
+    if (mine.rank == 0) {
+      std::thread([&] { EXPECT_TRUE(succeeded(setoCommAbort(mine.comm))); }).join();
+      mine.synchronize();
+      expect_usable(mine, memory);
+    } else {
+      expect_failed(mine, "setoCommAbort was called on rank 0");
+      (void)setoCommDestroy(mine.comm);
+    }
+    mine.comm = nullptr;
   }
   static void refuse_init(DeviceRank& mine, int ranks, setoUniqueId id, const std::string& part,
                           setoConfig_t config = device_config()) {

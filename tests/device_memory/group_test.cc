@@ -228,15 +228,7 @@ TEST_F(DeviceGroups, AnAbortEndsALaunchInTheMiddle) {
     EXPECT_TRUE(succeeded(setoGroupEnd()));
     if (mine.rank == 1) mine.synchronize();
     meeting_.arrive_and_wait();
-    if (mine.rank == 0) {
-      EXPECT_TRUE(succeeded(setoCommAbort(mine.comm)));
-      mine.synchronize();
-      expect_usable(mine, memory);
-    } else {
-      expect_failed(mine, "setoCommAbort was called on rank 0");
-      (void)setoCommDestroy(mine.comm);
-    }
-    mine.comm = nullptr;
+    abort_rank_0(mine, memory);
   });
 }
 

@@ -10,16 +10,6 @@ constexpr std::size_t kLong = 400'000;  // more than the slots and a link take
 
 class DeviceRelayMessageFaults : public DeviceHosts {
  protected:
-  static setoResult_t send(DeviceRank& mine, const float* memory, std::size_t count = kCount, int peer = 1) {
-    return setoSend(memory, count, setoFloat32, peer, mine.comm, mine.stream());
-  }
-  static setoResult_t receive(DeviceRank& mine, float* memory, std::size_t count = kCount, int peer = 0) {
-    return setoRecv(memory, count, setoFloat32, peer, mine.comm, mine.stream());
-  }
-  static void abort(DeviceRank& mine) {
-    (void)setoCommAbort(mine.comm);
-    mine.comm = nullptr;
-  }
   // Rank 0 sends and leaves. The message arrives nevertheless, and the next one is missed.
   static void leave_after_a_message(DeviceRank& mine) {
     auto* const memory = mine.upload(std::vector<float>(kStaged, static_cast<float>(mine.rank)));

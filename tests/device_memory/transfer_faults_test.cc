@@ -4,41 +4,14 @@
 #include <atomic>
 #include <barrier>
 
-#include "tests/device_memory/device_ranks.h"
-#include "tests/support/child_process.h"
+#include "tests/device_memory/device_faults.h"
 
 namespace seto::testing {
 namespace {
 
-constexpr std::size_t kCount = 1000;
 constexpr std::size_t kLong = 400'000;  // more than the slots of a pair hold
 
-class DeviceTransferFaults : public DeviceMemory {
- protected:
-  static void expect_failed(DeviceRank& mine, const std::string& part) {
-    const Deadline until = Deadline::after_ms(kPatienceMs);
-    setoResult_t state = setoSuccess;
-    while (state == setoSuccess && !until.passed()) EXPECT_TRUE(succeeded(setoCommGetAsyncError(mine.comm, &state)));
-    EXPECT_NE(state, setoSuccess) << "rank " << mine.rank;
-    EXPECT_NE(std::string(setoGetLastError(mine.comm)).find(part), std::string::npos)
-        << "rank " << mine.rank << ": " << setoGetLastError(mine.comm);
-  }
-  static void abort(DeviceRank& mine) {
-    (void)setoCommAbort(mine.comm);
-    mine.comm = nullptr;
-  }
-  // The stream works after the communicator has failed.
-  static void expect_usable(DeviceRank& mine, float* memory) {
-    mine.write(memory, std::vector<float>(kCount, 7));
-    EXPECT_EQ(mine.read(memory, kCount), std::vector<float>(kCount, 7));
-  }
-  static setoResult_t send(DeviceRank& mine, const float* memory, std::size_t count = kCount, int peer = 1) {
-    return setoSend(memory, count, setoFloat32, peer, mine.comm, mine.stream());
-  }
-  static setoResult_t receive(DeviceRank& mine, float* memory, std::size_t count = kCount, int peer = 0) {
-    return setoRecv(memory, count, setoFloat32, peer, mine.comm, mine.stream());
-  }
-};
+class DeviceTransferFaults : public DeviceFaults {};
 
 TEST_F(DeviceTransferFaults, LengthsThatDifferAreNamedOnBothRanks) {
   start_gpus(2);
