@@ -59,8 +59,8 @@ class Goals(unittest.TestCase):
     def test_words_and_bounds_are_one(self):
         goals = {row.key: row.goal for row in rows.ROWS + rows.YARDSTICK_ROWS}
         self.assertEqual(goals["ar2-small"], "time <= 0.7x the best peer (mean), time <= 1.0x at each size")
-        self.assertEqual(goals["ar2-medium"], ">= 1.1x the best peer (mean), >= 0.95x from 64K, >= 0.7x below 64K near")
-        self.assertEqual(goals["ar2-large"], ">= 2.5x the best peer (mean), >= 85% of the limit at each size")
+        self.assertEqual(goals["ar2-medium"], ">= 1.2x the best peer (mean), >= 1.0x at each size")
+        self.assertEqual(goals["ar2-large"], ">= 1.4x the best peer (mean), >= 93% of the limit (mean), >= 85% of the limit at each size")
         self.assertEqual(goals["threads"], ">= 1.0x Seto from 8M, >= 0.95x below 8M")
         self.assertEqual(goals["yardstick-2"], ">= 0.95x yardstick (mean)")
 
