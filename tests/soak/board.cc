@@ -43,7 +43,9 @@ void Board::clear() {
   for (auto& ready : id_ready) ready = false;
   for (auto& rounds : arrived) rounds = 0;
   given_up = false;
+  made = 0;
   at_ending = 0;
+  spared = 0;
   fault_ns = 0;
 }
 

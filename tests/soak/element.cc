@@ -10,7 +10,8 @@
 namespace seto::soak {
 namespace {
 
-constexpr std::array<Type, kTypes> kTable = {{
+constexpr std::int64_t kExactInHalf = 2048;
+constexpr std::array<Type, kTypes + 2> kTable = {{
     {setoInt8, 1, false, true, 127},
     {setoUint8, 1, false, false, 255},
     {setoInt32, 4, false, true, 1 << 20},
@@ -23,6 +24,8 @@ constexpr std::array<Type, kTypes> kTable = {{
     {setoBfloat16, 2, true, true, 256},
     {setoFloat8e4m3, 1, true, true, 16},
     {setoFloat8e5m2, 1, true, true, 8},
+    {setoFloat32, 4, true, true, kExactInHalf},
+    {setoFloat64, 8, true, true, kExactInHalf},
 }};
 
 // A number that is exact in a float of this number of exponent and fraction bits, and larger than its subnormals.
@@ -68,6 +71,11 @@ std::uint64_t scattered(std::uint64_t value) {
 }  // namespace
 
 const Type& type_of(int index) { return kTable[static_cast<std::size_t>(index)]; }
+
+int within_fp16(int index) {
+  const setoDataType_t code = type_of(index).code;
+  return code == setoFloat32 ? kTypes : code == setoFloat64 ? kTypes + 1 : index;
+}
 
 void store(const Type& type, Word value, int divisor, std::byte* at) {
   const auto with_sign = static_cast<std::int64_t>(value);

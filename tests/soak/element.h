@@ -18,6 +18,8 @@ struct Type {
 };
 inline constexpr int kTypes = setoNumTypes;
 const Type& type_of(int index);
+// The index of the same type with numbers that are exact in fp16, too.
+int within_fp16(int index);
 
 // An integer of 64 bits, with the sign of the type.
 using Word = std::uint64_t;

@@ -7,6 +7,7 @@
 #include <array>
 #include <functional>
 
+#include "tests/soak/cutter.h"
 #include "tests/soak/making.h"
 
 namespace seto::soak {
@@ -64,6 +65,7 @@ Problem EndingRun::run() {
       break;
   }
   if (problem.empty()) problem = use_others();
+  if (problem.empty() && job_.shape.cuts > 0) spare_connections();
   return problem.empty() ? destroy_all() : problem;
 }
 
@@ -76,6 +78,14 @@ Problem EndingRun::finalize_all() {
     if (const CallResult ended = settled(seat.comm, setoCommFinalize(seat.comm)); !ended.ok())
       return "finalize: " + ended.description();
   return {};
+}
+
+// A communicator that is destroyed keeps nothing for its peers. So all have what it sent, or can still get it, before the first
+// ends.
+void EndingRun::spare_connections() const {
+  job_.cutter.forbid();
+  ++job_.board.spared;
+  eventually([this] { return job_.board.spared == job_.shape.ranks || job_.board.given_up; }, kGenerationMs);
 }
 
 Problem EndingRun::destroy_all() {

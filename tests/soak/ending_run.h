@@ -20,6 +20,7 @@ class EndingRun final {
 
   [[nodiscard]] Problem finalize_all();
   [[nodiscard]] Problem destroy_all();
+  void spare_connections() const;
   [[nodiscard]] Problem abort();
   [[nodiscard]] Problem abort_pending();
   [[nodiscard]] Problem mismatch();

@@ -9,6 +9,8 @@
 
 namespace seto::soak {
 
+class Cutter;
+
 // One generation, as one process sees it.
 struct Job {
   const Shape& shape;
@@ -16,6 +18,7 @@ struct Job {
   std::uint64_t generation;
   Board& board;
   std::string directory;  // for files of the run
+  Cutter& cutter;
 };
 
 // A problem; empty if there is none.

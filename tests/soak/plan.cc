@@ -23,7 +23,7 @@ int in_turn(const Shape& shape, std::uint64_t generation, int many, std::uint64_
 // The groups that exist while a plan is drawn.
 class Draft final {
  public:
-  Draft(Plan& plan, const Shape& shape) : plan_(plan), random_(mixed(plan.key, 3)) {
+  Draft(Plan& plan, const Shape& shape) : plan_(plan), new_contexts_(shape.cuts == 0), random_(mixed(plan.key, 3)) {
     Group all;
     for (int rank = 0; rank < shape.ranks; ++rank) all.members.push_back(rank);
     plan_.groups.push_back(all);
@@ -81,7 +81,7 @@ class Draft final {
     const Group whole = plan_.groups[static_cast<std::size_t>(parent)];
     Group part;
     part.parent = parent;
-    part.shares_context = !random_.one_in(4);
+    part.shares_context = !random_.one_in(4) || !new_contexts_;
     for (int member = 0; member < whole.size(); ++member) {
       part.colors.push_back(random_.one_in(10) ? -1 : random_.index(colors));
       part.keys.push_back(random_.index(5) - 2);
@@ -105,13 +105,22 @@ class Draft final {
   }
 
   Plan& plan_;
+  const bool new_contexts_;  // not while connections are cut: an init does not survive that
   Random random_;
   std::vector<int> live_;
 };
 
+// While connections are cut, all endings are orderly.
+Ending drawn_ending(const Shape& shape, std::uint64_t generation) {
+  if (shape.ending >= 0) return static_cast<Ending>(shape.ending);
+  constexpr int kOrderly = 2;
+  static_assert(static_cast<int>(Ending::destroy) < kOrderly && static_cast<int>(Ending::finalize) < kOrderly);
+  return static_cast<Ending>(in_turn(shape, generation, shape.cuts == 0 ? kEndings : kOrderly, 12));
+}
+
 void draw_ending(Plan& plan, const Shape& shape, std::uint64_t generation, Draft& draft) {
   Random random(mixed(plan.key, 4));
-  plan.ending = static_cast<Ending>(shape.ending >= 0 ? shape.ending : in_turn(shape, generation, kEndings, 12));
+  plan.ending = drawn_ending(shape, generation);
   const bool killed = plan.ending == Ending::kill || plan.ending == Ending::kill_while_making;
   if (killed && shape.processes < 2) plan.ending = Ending::destroy;
   if (killed) {
@@ -152,7 +161,7 @@ const char* name_of(Medium medium) {
 std::string Plan::text() const {
   return std::string("way ") + name_of(way) + (blocking ? "" : " (not blocking)") + ", medium " + name_of(medium) + ", " +
          std::to_string(groups.size()) + " groups, " + std::to_string(acts.size()) + " acts, ending " + name_of(ending) +
-         " by rank " + std::to_string(culprit) + " in group " + std::to_string(group);
+         " by rank " + std::to_string(culprit) + " in group " + std::to_string(group) + (in_fp16 ? ", sums in fp16" : "");
 }
 
 Plan plan_of(const Shape& shape, std::uint64_t generation) {
@@ -166,7 +175,8 @@ Plan plan_of(const Shape& shape, std::uint64_t generation) {
   if (shape.transport == Transport::mixed) plan.medium = static_cast<Medium>(in_turn(shape, generation, 3, 11));
   if (shape.transport == Transport::tcp) plan.medium = Medium::all_apart;
   Draft draft(plan, shape);
-  for (std::uint64_t many = 5 + random.below(25); many > 0; --many) draft.add_act();
+  for (std::uint64_t many = 5 + random.below(shape.cuts == 0 ? 25 : 60); many > 0; --many) draft.add_act();
+  plan.in_fp16 = shape.cuts != 0 && random.one_in(2);
   draw_ending(plan, shape, generation, draft);
   if (plan.ending == Ending::kill_while_making) {
     plan.acts.clear();

@@ -18,6 +18,7 @@ struct Shape {
   Transport transport = Transport::mixed;
   int ending = -1;             // -1: drawn; else all generations end in this way
   std::uint64_t patience = 1;  // factor of the time limits
+  std::uint64_t cuts = 0;      // of connections, a minute, in all processes together
 
   [[nodiscard]] int process_of(int rank) const { return rank % processes; }
   // One process is never killed, so that its resources at the end can be compared with those at its start.
@@ -70,6 +71,7 @@ struct Plan {
   bool blocking = true;
   bool own_context = false;
   bool watched = false;  // a thread requests dumps all the time
+  bool in_fp16 = false;  // sums of floats travel in fp16
   std::vector<Group> groups;
   std::vector<Act> acts;
   Ending ending = Ending::destroy;

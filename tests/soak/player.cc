@@ -4,11 +4,17 @@
 #include <thread>
 #include <vector>
 
+#include "tests/soak/cutter.h"
 #include "tests/soak/ending_run.h"
 #include "tests/soak/making.h"
 #include "tests/soak/watcher.h"
 
 namespace seto::soak {
+namespace {
+
+constexpr std::uint64_t kMostComputeMs = 600;
+
+}  // namespace
 
 Player::Player(const Job& job, int rank, const Seat& seat) : job_(job), rank_(rank), streams_(std::make_unique<Streams>()) {
   if (seat.comm != nullptr) seats_[0] = seat;
@@ -29,7 +35,10 @@ Problem Player::play() {
   return problem.empty() ? problem : std::string("ending ") + name_of(job_.plan.ending) + ": " + problem;
 }
 
+// While connections are cut, each rank computes before some of its acts: then no caller looks at the connections.
 Problem Player::perform(const Act& act) {
+  Random random(mixed(act.key, 200 + static_cast<std::uint64_t>(rank_)));
+  if (job_.shape.cuts > 0 && random.one_in(3)) job_.cutter.compute(random.below(kMostComputeMs));
   switch (act.what) {
     case What::batch:
       return batch(act);
@@ -52,11 +61,17 @@ Problem Player::batch(const Act& act) {
   Batch calls;
   for (std::uint64_t i = 0; i < many; ++i) {
     const int number = act.groups[random.below(act.groups.size())];
-    const Operation one = drawn(random, group(number).size(), many == 1 ? kMostBytes : kMostBytes / 4);
+    const Operation one = draw(random, number, many == 1 ? kMostBytes : kMostBytes / 4);
     if (const auto found = seats_.find(number); found != seats_.end())
       calls.push_back(std::make_unique<Exchange>(found->second, one));
   }
   return run_checked(calls, manner, *streams_, job_.board.tally);
+}
+
+Operation Player::draw(Random& random, int number, std::size_t most_bytes) const {
+  Operation one = drawn(random, group(number).size(), most_bytes);
+  if (job_.plan.in_fp16) one.type = within_fp16(one.type);
+  return one;
 }
 
 Problem Player::use_alone(int number, std::uint64_t key) const {
@@ -66,7 +81,7 @@ Problem Player::use_alone(int number, std::uint64_t key) const {
     const auto manner = static_cast<Manner>(random.below(kManners));
     Batch calls;
     for (std::uint64_t left = 1 + random.below(3); left > 0; --left)
-      calls.push_back(std::make_unique<Exchange>(seats_.at(number), drawn(random, group(number).size(), std::size_t{128} << 10)));
+      calls.push_back(std::make_unique<Exchange>(seats_.at(number), draw(random, number, std::size_t{128} << 10)));
     if (Problem problem = run_checked(calls, manner, streams, job_.board.tally); !problem.empty())
       return "group " + std::to_string(number) + ": " + problem;
   }

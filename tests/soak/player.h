@@ -29,6 +29,7 @@ class Player final {
   [[nodiscard]] Problem drop(const Act& act);
   [[nodiscard]] Problem reject(const Act& act);
   [[nodiscard]] Problem use_alone(int group, std::uint64_t key) const;
+  [[nodiscard]] Operation draw(Random& random, int group, std::size_t most_bytes) const;
   [[nodiscard]] const Group& group(int number) const { return job_.plan.groups[static_cast<std::size_t>(number)]; }
 
   const Job& job_;

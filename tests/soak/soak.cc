@@ -2,6 +2,7 @@
 //
 //   soak [--seconds N] [--seed S] [--ranks N] [--processes N] [--transport auto|tcp|mixed] [--from G] [--generations N]
 //        [--patience N]: time limits are N times as long; [--ending NAME]: all generations end in this way (Ending in plan.h)
+//        [--minutes N]; [--cuts N]: so many cuts of connections a minute, between processes of one rank at sites of their own
 
 #include <signal.h>
 #include <sys/prctl.h>
@@ -16,6 +17,7 @@
 #include <set>
 #include <string>
 
+#include "tests/soak/cutter.h"
 #include "tests/soak/processes.h"
 #include "tests/support/leftovers.h"
 
@@ -23,6 +25,7 @@ namespace seto::soak {
 namespace {
 
 constexpr int kMostFailures = 10;
+constexpr int kRanksOfCuts = 3;
 
 volatile sig_atomic_t stop_asked = 0;
 void ask_stop(int) { stop_asked = 1; }
@@ -32,6 +35,7 @@ struct Options {
   std::uint64_t seconds = 15;
   std::uint64_t from = 0;
   std::uint64_t generations = ~std::uint64_t{0};
+  int ranks = 0;  // 0: not stated
 };
 
 bool number(const char* text, std::uint64_t least, std::uint64_t most, std::uint64_t& value) {
@@ -56,12 +60,14 @@ bool read_option(const std::string& name, const char* text, Options& options) {
   constexpr std::uint64_t kAny = ~std::uint64_t{0};
   if (name == "--transport") return transport(text, options.shape.transport);
   if (name == "--seconds") return number(text, 0, kAny, options.seconds);
+  if (name == "--minutes" && number(text, 1, 100'000, value)) options.seconds = 60 * value;
+  if (name == "--cuts") return number(text, 1, 100'000, options.shape.cuts);
   if (name == "--seed") return number(text, 0, kAny, options.shape.seed);
   if (name == "--ending") return ending(text, options.shape.ending);
   if (name == "--patience") return number(text, 1, 100, options.shape.patience);
   if (name == "--from") return number(text, 0, kAny, options.from);
   if (name == "--generations") return number(text, 1, kAny, options.generations);
-  if (name == "--ranks" && number(text, 2, kMostRanks, value)) options.shape.ranks = static_cast<int>(value);
+  if (name == "--ranks" && number(text, 2, kMostRanks, value)) options.ranks = static_cast<int>(value);
   if (name == "--processes" && number(text, 1, kMostRanks, value)) options.shape.processes = static_cast<int>(value);
   return value != 0;
 }
@@ -70,7 +76,14 @@ bool read_options(int count, char** arguments, Options& options) {
   options.shape.seed = std::random_device{}();
   for (int i = 1; i < count; i += 2)
     if (i + 1 == count || !read_option(arguments[i], arguments[i + 1], options)) return false;
-  return options.shape.processes <= options.shape.ranks;
+  Shape& shape = options.shape;
+  if (shape.cuts > 0) {
+    shape.transport = Transport::tcp;
+    shape.ranks = shape.processes = kRanksOfCuts;
+  }
+  if (options.ranks > 0) shape.ranks = options.ranks;
+  if (shape.cuts > 0) shape.processes = shape.ranks;
+  return shape.processes <= shape.ranks;
 }
 
 unsigned long long plain(std::uint64_t value) { return value; }
@@ -90,6 +103,17 @@ void print_summary(const Tally& tally) {
   std::printf("the slowest rank reported an abort after %.1f ms, of a kill after %.1f ms, of a disagreement after %.1f ms\n",
               static_cast<double>(tally.slowest_abort_us) / 1e3, static_cast<double>(tally.slowest_kill_us) / 1e3,
               static_cast<double>(tally.slowest_mismatch_us) / 1e3);
+}
+
+void print_cuts(const Tally& tally, const std::string& log) {
+  std::uint64_t all = 0;
+  std::string kinds;
+  for (std::size_t kind = 0; kind < kCuts; ++kind) {
+    all += tally.cuts[kind];
+    kinds += (kind == 0 ? "" : ", ") + std::string(name_of(static_cast<Cut>(kind))) + " " + std::to_string(tally.cuts[kind]);
+  }
+  std::printf("%llu cuts (%s) of %llu connections, %llu of them while their process computed\n%s\n", plain(all), kinds.c_str(),
+              plain(tally.cut_connections), plain(tally.cuts_while_computing), resumptions_in(log).c_str());
 }
 
 bool nothing_left(const std::set<std::string>& before) {
@@ -112,7 +136,7 @@ void set_environment(const std::string& directory) {
   setenv("SETO_INIT_TIMEOUT_MS", std::to_string(kIdleIdMs).c_str(), 0);  // for ids only; each communicator has its own deadline
 }
 
-int run(const Options& options, const std::string& directory) {
+int run(const Options& options, const std::string& directory, const std::string& log) {
   const std::set<std::string> before = testing::shared_memory_files();
   Board& board = make_board();
   const Setting setting{options.shape, board, directory};
@@ -134,6 +158,7 @@ int run(const Options& options, const std::string& directory) {
   }
   failures += nothing_left(before) ? 0 : 1;
   print_summary(board.tally);
+  if (options.shape.cuts > 0) print_cuts(board.tally, log);
   std::printf("%d processes ran long enough to compare their resources\n", judged);
   print_progress("soak ended", options, seconds(), played, failures);
   return failures == 0 ? 0 : 1;
@@ -151,8 +176,9 @@ int main(int count, char** arguments) {
   if (!read_options(count, arguments, options)) {
     std::fprintf(stderr,
                  "usage: soak [--seconds N] [--seed S] [--ranks 2-%d] [--processes N] [--transport auto|tcp|mixed]\n"
-                 "            [--patience N] [--ending NAME] [--from GENERATION] [--generations N]\n",
-                 kMostRanks);
+                 "            [--patience N] [--ending NAME] [--from GENERATION] [--generations N] [--minutes N]\n"
+                 "            [--cuts N]: in a minute; without --processes and --transport, for %d ranks\n",
+                 kMostRanks, kRanksOfCuts);
     return 2;
   }
   struct sigaction action {};
@@ -163,9 +189,13 @@ int main(int count, char** arguments) {
   prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphans become children of this process, which detects them
   std::string directory = std::filesystem::temp_directory_path() / "soak-XXXXXX";
   if (mkdtemp(directory.data()) == nullptr) return 2;
+  const std::string log = directory + ".log";
+  if (options.shape.cuts > 0) set_environment_of_cuts(log);
   set_environment(directory);
   print_progress("soak begins", options, 0, 0, 0);
-  const int result = run(options, directory);
+  const int result = run(options, directory, log);
   std::filesystem::remove_all(directory);
+  if (result == 0) std::filesystem::remove(log);
+  if (result != 0 && options.shape.cuts > 0) std::printf("soak: the log of the library is %s\n", log.c_str());
   return result;
 }

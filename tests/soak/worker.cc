@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/soak/cutter.h"
 #include "tests/soak/ending_run.h"
 #include "tests/soak/making.h"
 #include "tests/soak/player.h"
@@ -32,15 +33,18 @@ void say(const Setting& setting, int process, const std::string& text) {
 
 class Worker final {
  public:
-  Worker(const Setting& setting, int process) : setting_(setting), process_(process) {
+  Worker(const Setting& setting, int process)
+      : setting_(setting), process_(process), cutter_(setting.shape, setting.board, process) {
     for (int rank = 0; rank < setting.shape.ranks; ++rank)
       if (setting.shape.process_of(rank) == process) ranks_.push_back(rank);
   }
 
   bool play(std::uint64_t generation) {
     const Plan plan = plan_of(setting_.shape, generation);
-    const Job job{setting_.shape, plan, generation, setting_.board, setting_.directory};
+    const Job job{setting_.shape, plan, generation, setting_.board, setting_.directory, cutter_};
+    cutter_.permit();
     const bool well = play(job);
+    cutter_.forbid();
     if (++lived_ > kWarmUp && lived_ <= kWarmUp + kCompared) compare();
     return well;
   }
@@ -100,6 +104,7 @@ class Worker final {
     setoConfig_t config = SETO_CONFIG_INITIALIZER;
     const std::string host = host_of(job, rank);
     if (job.plan.medium != Medium::automatic) config.hostId = host.c_str();
+    if (job.shape.cuts > 0) config.siteId = host.c_str();
     const CallResult made = call_result_of(setoContextCreate(&context, &config));
     return made.ok() ? Problem{} : "setoContextCreate: " + made.description();
   }
@@ -113,6 +118,7 @@ class Worker final {
     const CallResult made = seat.comm == nullptr ? make(job, rank, context, seat) : CallResult{};
     Problem problem;
     if (made.ok()) {
+      ++job.board.made;
       problem = Player(job, rank, seat).play();
     } else {
       const std::uint64_t took_ms = (now_ns() - begun) / 1'000'000;
@@ -129,6 +135,7 @@ class Worker final {
 
   const Setting& setting_;
   int process_;
+  Cutter cutter_;
   std::vector<int> ranks_;
   int lived_ = 0;
   std::optional<Resources> first_;
@@ -138,11 +145,13 @@ class Worker final {
 
 void work(const Setting& setting, int process, int commands, int reports) {
   make_heap_plain();
-  Worker worker(setting, process);
-  Command command{};
-  while (read(commands, &command, sizeof command) == sizeof command && command.order != Order::end) {
-    const Report report = command.order == Order::play ? Report{worker.play(command.generation), false} : worker.account();
-    if (write(reports, &report, sizeof report) != sizeof report) break;
+  {
+    Worker worker(setting, process);
+    Command command{};
+    while (read(commands, &command, sizeof command) == sizeof command && command.order != Order::end) {
+      const Report report = command.order == Order::play ? Report{worker.play(command.generation), false} : worker.account();
+      if (write(reports, &report, sizeof report) != sizeof report) break;
+    }
   }
   std::exit(0);
 }

@@ -25,6 +25,14 @@ struct Words {
   resume::Lender lender;
 };
 
+// How many frames the path took last, of those that the peer has not acknowledged.
+std::size_t frames_of(const resume::Retention<Frame>* kept, std::uint32_t path) {
+  std::size_t count = 0;
+  for (std::uint64_t number = kept == nullptr ? 0 : kept->oldest(); number != 0 && number <= kept->sent(); ++number)
+    count += kept->keeps(number) && kept->path_of(number) == path ? 1 : 0;
+  return count;
+}
+
 // A copy of a payload whose owner revoked the memory.
 struct Copy {
   Copy(const std::byte* from, std::size_t size) : bytes(from, from + size) {}
@@ -195,12 +203,13 @@ void Link::path_broke(Socket& socket, const Status& reason) {
   if (oldest != 0 && kept_->path_of(oldest) == socket.index) progress_ns_ = now;  // another one carries it, and has its own time
   socket.short_segments = socket.stalled || (socket.opened_ns != 0 && now - socket.opened_ns < kSoonNs);
   paths_changed_ = true;
+  const std::size_t resumed = frames_of(kept_.get(), socket.index);
   empty_path(socket);
   pace_sockets();
   if (rail_opener_ != nullptr && socket.pipe.rail() != nullptr)
     rail_opener_->broke(socket.index - (sockets_.size() - rails()), socket.of_attempt);
-  SETO_LOG(info, "a %s broke, %zu are left: %s", socket.pipe.rail() != nullptr ? "rail" : "data socket", live_paths(),
-           std::string(reason.text()).c_str());
+  SETO_LOG(info, "a %s broke, %zu are left, %zu frames are sent again: %s",
+           socket.pipe.rail() != nullptr ? "rail" : "data socket", live_paths(), resumed, std::string(reason.text()).c_str());
   look_for_paths(reason);
 }
 
