@@ -148,7 +148,7 @@ void Cutter::run() {
     const std::uint64_t now = now_ns();
     if (next_ns_ <= now && may_cut()) cut();
     const std::uint64_t wait_ns = next_ns_ > now ? next_ns_ - now : kLookMs * 1'000'000;
-    (void)wakes_.wait_for(lock, std::chrono::nanoseconds(wait_ns), [this] { return over_; });
+    (void)wakes_.wait_for(lock, std::chrono::nanoseconds(static_cast<std::int64_t>(wait_ns)), [this] { return over_; });
   }
 }
 
@@ -169,6 +169,7 @@ const char* name_of(Cut cut) {
 
 void set_environment_of_cuts(const std::string& log) {
   setenv("SETO_RESUME", "on", 0);
+  setenv("SETO_TLS", "always", 0);
   setenv("SETO_CONNECT", "all", 0);  // links that open on first use would do so while connections are cut
   setenv("SETO_TCP_STREAMS", kSockets, 0);
   setenv("SETO_DSCP_DATA", std::to_string(kDataMark).c_str(), 1);

@@ -175,7 +175,7 @@ Plan plan_of(const Shape& shape, std::uint64_t generation) {
   if (shape.transport == Transport::mixed) plan.medium = static_cast<Medium>(in_turn(shape, generation, 3, 11));
   if (shape.transport == Transport::tcp) plan.medium = Medium::all_apart;
   Draft draft(plan, shape);
-  for (std::uint64_t many = 5 + random.below(shape.cuts == 0 ? 25 : 60); many > 0; --many) draft.add_act();
+  for (std::uint64_t many = 5 + random.below(shape.cuts == 0 ? 25 : 40); many > 0; --many) draft.add_act();
   plan.in_fp16 = shape.cuts != 0 && random.one_in(2);
   draw_ending(plan, shape, generation, draft);
   if (plan.ending == Ending::kill_while_making) {

@@ -110,7 +110,7 @@ void print_cuts(const Tally& tally, const std::string& log) {
   std::string kinds;
   for (std::size_t kind = 0; kind < kCuts; ++kind) {
     all += tally.cuts[kind];
-    kinds += (kind == 0 ? "" : ", ") + std::string(name_of(static_cast<Cut>(kind))) + " " + std::to_string(tally.cuts[kind]);
+    kinds += (kind == 0 ? "" : ", ") + std::string(name_of(static_cast<Cut>(kind))) + " " + std::to_string(tally.cuts[kind].load());
   }
   std::printf("%llu cuts (%s) of %llu connections, %llu of them while their process computed\n%s\n", plain(all), kinds.c_str(),
               plain(tally.cut_connections), plain(tally.cuts_while_computing), resumptions_in(log).c_str());
