@@ -90,8 +90,9 @@ setoConfig_t config_of(const Job& job, const std::string& host, setoContext_t co
   config.initTimeoutMs = job.plan.ending == Ending::kill_while_making ? kShortInitMs : kInitMs;
   config.operationTimeoutMs = kOperationMs;
   if (context == nullptr && job.plan.medium != Medium::automatic) config.hostId = host.c_str();
-  if (context == nullptr && job.shape.cuts > 0) config.siteId = host.c_str();
-  if (job.shape.cuts > 0) config.codec = job.plan.in_fp16 ? "fp16" : "none";
+  if (job.shape.cuts == 0) return config;
+  config.hostId = config.siteId = host.c_str();
+  config.codec = job.plan.in_fp16 ? "fp16" : "none";
   return config;
 }
 
