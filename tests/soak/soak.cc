@@ -110,7 +110,8 @@ void print_cuts(const Tally& tally, const std::string& log) {
   std::string kinds;
   for (std::size_t kind = 0; kind < kCuts; ++kind) {
     all += tally.cuts[kind];
-    kinds += (kind == 0 ? "" : ", ") + std::string(name_of(static_cast<Cut>(kind))) + " " + std::to_string(tally.cuts[kind].load());
+    kinds +=
+        (kind == 0 ? "" : ", ") + std::string(name_of(static_cast<Cut>(kind))) + " " + std::to_string(tally.cuts[kind].load());
   }
   std::printf("%llu cuts (%s) of %llu connections, %llu of them while their process computed\n%s\n", plain(all), kinds.c_str(),
               plain(tally.cut_connections), plain(tally.cuts_while_computing), resumptions_in(log).c_str());
@@ -167,8 +168,11 @@ int run(const Options& options, const std::string& directory, const std::string&
 }  // namespace
 }  // namespace seto::soak
 
-// Races and leaks end the process in which they are found, and so fail the run. Killed ranks join no threads.
-extern "C" const char* __tsan_default_options() { return "halt_on_error=1:report_thread_leaks=0"; }
+// Races and leaks end the process in which they are found, and so fail the run. Killed ranks join no threads, and threads that
+// dialed again are joined by the next ones. The sanitizer only finds what is visible.
+extern "C" __attribute__((visibility("default"))) const char* __tsan_default_options() {
+  return "halt_on_error=1:report_thread_leaks=0";
+}
 
 int main(int count, char** arguments) {
   using namespace seto::soak;
