@@ -123,6 +123,13 @@ class TreeText final {
     return words + (rate ? ": " + rate_words(link.count * *rate) + " (assumed of its model)" : "");
   }
 
+  // A running host tells that the module is there; only a trial tells whether bytes pass (seto info gpus).
+  static const char* gpu_words(const NetPort& port) {
+    if (!port.gdr) return "";
+    if (!*port.gdr) return ", no GPUDirect";
+    return port.source == FactSource::file ? ", GPUDirect" : ", nvidia_peermem is loaded";
+  }
+
   void port(const NetPort& port, std::size_t depth) {
     std::string words = "port " + (port.name.empty() ? std::string("without a name") : port.name);
     if (port.speed_mbit > 0)
@@ -130,7 +137,7 @@ class TreeText final {
     if (port.up) words += *port.up ? ", up" : ", down";
     if (port.mtu > 0) words += ", MTU " + std::to_string(port.mtu);
     if (port.default_route) words += ", default route";
-    if (port.gdr) words += *port.gdr ? ", GPUDirect" : ", no GPUDirect";
+    words += gpu_words(port);
     for (const std::string& address : port.addresses) words += ", " + address;
     line(depth, words + in_brackets(port.source));
     if (port.rdma.is_known()) rdma(port, depth + 1);

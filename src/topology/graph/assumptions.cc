@@ -32,6 +32,32 @@ void fill(Value& hint, const Value& found, const Value& unknown) {
   if (hint == unknown) hint = found;
 }
 
+// Not `gdr`: in a file it says that the port reaches memory of GPUs, and of a running host only that a module is loaded.
+void complete(NetPort& hint, const NetPort& found) {
+  if (hint.speed_mbit == 0) hint.speed_source = found.speed_source;
+  fill(hint.speed_mbit, found.speed_mbit, 0);
+  fill(hint.dev, found.dev, -1);
+  fill(hint.port, found.port, -1);
+  fill(hint.latency_us, found.latency_us, {});
+  fill(hint.guid, found.guid, {});
+  fill(hint.max_connections, found.max_connections, -1);
+  fill(hint.up, found.up, {});
+  fill(hint.mtu, found.mtu, 0);
+  fill(hint.default_route, found.default_route, false);
+  fill(hint.addresses, found.addresses, {});
+  if (!hint.rdma.is_known()) hint.rdma = found.rdma;
+}
+
+// A file may leave the number of a port out.
+void complete(std::vector<NetPort>& hints, const std::vector<NetPort>& found) {
+  for (NetPort& hint : hints) {
+    const auto same = std::find_if(found.begin(), found.end(), [&](const NetPort& each) {
+      return each.name == hint.name && (hint.port < 0 || each.port < 0 || each.port == hint.port);
+    });
+    if (same != found.end()) complete(hint, *same);
+  }
+}
+
 void complete(PciDevice& hint, const TopologyHost& found) {
   for (PciDevice& child : hint.children) complete(child, found);
   const PciDevice* const same = find(found, hint.address);
@@ -54,6 +80,7 @@ void complete(PciDevice& hint, const TopologyHost& found) {
     fill(gpu.links, same->gpus[0].links, {});
   }
   if (hint.ports.empty()) hint.ports = same->ports;
+  complete(hint.ports, same->ports);
 }
 
 // Adds what the hint lacks of a device and of those below it: to the device itself if the hint has it, else to `fresh`, if a GPU
@@ -86,6 +113,7 @@ void add_missing(TopologyHost& hint, const NumaNode& found) {
   std::vector<PciDevice> fresh;
   for (const PciDevice& device : found.devices) add_new(hint, device, fresh);
   std::move(fresh.begin(), fresh.end(), std::back_inserter(node->devices));
+  complete(node->ports, found.ports);
   for (const NetPort& port : found.ports) {
     const bool known =
         std::any_of(node->ports.begin(), node->ports.end(), [&](const NetPort& each) { return each.name == port.name; });

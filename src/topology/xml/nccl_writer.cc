@@ -228,10 +228,13 @@ class Writer final {
     known("seto_rdma_over", port.rdma.over);
     if (port.rdma.gid) attribute("seto_gid_index", *port.rdma.gid);
     known("seto_gid", port.rdma.gid_text);
-    known("seto_gid_why", plain_ascii(port.rdma.why.substr(0, kMostNote)));
+    known("seto_gid_why", plain_ascii(note_of(port.rdma.why)));
   }
 
   static constexpr std::size_t kMostNote = 200;  // a value has at most 254 letters
+  static std::string note_of(const std::string& text) {
+    return text.size() <= kMostNote ? text : text.substr(0, kMostNote - 3) + "...";
+  }
 
   bool everything_;
   std::string text_;

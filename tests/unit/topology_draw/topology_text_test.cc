@@ -84,6 +84,9 @@ TEST(TopologyText, SaysHowAnRdmaPortWouldBeUsed) {
                                               "            RDMA port 1, Ethernet, GID 3 (10.0.0.1): RoCE v2\n"));
   EXPECT_THAT(topology_json(graph),
               HasSubstr(R"("gpudirect":1,"rdma":{"link_layer":"Ethernet","gid_index":3,"gid":"10.0.0.1","why":"RoCE v2"})"));
+  port.source = FactSource::sysfs;
+  EXPECT_THAT(topology_text(graph), HasSubstr(", MTU 4096, nvidia_peermem is loaded [")) << "which no card need use";
+  port.source = FactSource::file;
   port.gdr = false;
   port.rdma = {"Ethernet", "eth0", {}, "", "no GID"};
   EXPECT_THAT(topology_text(graph), HasSubstr(", no GPUDirect [file]\n"

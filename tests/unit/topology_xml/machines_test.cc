@@ -87,6 +87,33 @@ TEST(TopologyMachines, APartialFileIsAHintThatIsCompletedAndMarked) {
   EXPECT_NE(notes.find("devices without a class, which remain unknown: 1"), std::string::npos) << notes;
 }
 
+TEST(TopologyMachines, PortsOfAHintAreCompletedToo) {
+  TopologyHost host = host_of(R"(<system version="1"><cpu numaid="0"><pci busid="0000:01:00.0" class="0x020700">
+<nic><net name="mlx5_0"/><net name="mlx5_0" port="2" speed="100000" gdr="0"/><net name="mlx5_9"/></nic></pci></cpu></system>)");
+  TopologyHost found = host_of(R"(<system version="1"><cpu numaid="0"><pci busid="0000:01:00.0" class="0x020700">
+<nic><net name="mlx5_0" port="1" speed="400000" gdr="1"/><net name="mlx5_0" port="2" speed="200000" gdr="1"/></nic></pci></cpu></system>)");
+  for (NetPort& port : found.nodes[0].devices[0].ports) {
+    port.up = true;
+    port.mtu = 4'096;
+    port.rdma = {"Ethernet", "", 3, "10.0.0.1", "RoCE v2"};
+    port.speed_source = FactSource::sysfs;
+  }
+  complete(host, found);
+  const std::vector<NetPort>& ports = host.nodes[0].devices[0].ports;
+  ASSERT_EQ(ports.size(), 3U);
+  EXPECT_EQ(ports[0].port, 1);
+  EXPECT_EQ(ports[0].speed_mbit, 400'000);
+  EXPECT_EQ(ports[0].speed_source, FactSource::sysfs);
+  EXPECT_EQ(ports[0].gdr, std::nullopt);
+  EXPECT_EQ(ports[0].rdma.gid_text, "10.0.0.1");
+  EXPECT_EQ(ports[1].speed_mbit, 100'000) << "what the file states stays";
+  EXPECT_EQ(ports[1].speed_source, FactSource::file);
+  EXPECT_EQ(ports[1].gdr, false);
+  EXPECT_EQ(ports[1].mtu, 4'096);
+  EXPECT_EQ(ports[1].up, true);
+  EXPECT_EQ(ports[2].mtu, 0) << "this host has no such port";
+}
+
 TEST(TopologyMachines, DevicesThatAHintLacksAreAddedBelowTheSwitchThatItHas) {
   TopologyHost host =
       host_of(R"(<system version="1"><cpu numaid="0"><pci busid="0000:01:00.0" class="0x060400"/></cpu></system>)");

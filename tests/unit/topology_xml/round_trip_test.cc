@@ -72,6 +72,22 @@ TEST(TopologyRoundTrip, RanksOfAJobTellEachOtherEverything) {
   }
 }
 
+TEST(TopologyRoundTrip, AReasonThatIsCutEndsInDots) {
+  TopologyGraph graph;
+  graph.hosts.resize(1);
+  graph.hosts[0].name = "a";
+  NumaNode& node = graph.hosts[0].nodes.emplace_back();
+  node.number = 0;
+  NetPort& port = node.ports.emplace_back();
+  port.name = "mlx5_0";
+  for (const std::size_t letters : {199U, 200U, 201U, 1'000U}) {
+    port.rdma = {"Ethernet", "", {}, "", std::string(letters, 'x')};
+    const auto again = read_topology(write_nccl(graph, FileContent::everything));
+    ASSERT_TRUE(again.ok()) << again.status().text();
+    EXPECT_EQ(again.value().hosts[0].nodes[0].ports[0].rdma.why, letters <= 200 ? port.rdma.why : std::string(197, 'x') + "...");
+  }
+}
+
 TEST(TopologyRoundTrip, NonsenseInOurOwnAttributesIsRefused) {
   const auto refused = [](const std::string& inside) {
     const auto graph = read_topology("<system version=\"1\"><seto_host hash=\"0x1\" name=\"a\"/>" + inside + "</system>");
