@@ -106,7 +106,9 @@ class Rank final {
     shared.process[rank_].store(getpid());
     barrier_.arrive_and_wait();
     message_[0] = 1;
-    shared.refusal[rank_].store(try_attach(sizeof(float), result_) ? 0 : errno);
+    errno = 0;
+    const bool works = try_attach(sizeof(float), result_);
+    shared.refusal[rank_].store(works ? 0 : errno != 0 ? errno : EIO);
     barrier_.arrive_and_wait();
   }
 

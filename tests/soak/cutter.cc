@@ -187,13 +187,14 @@ std::string resumptions_in(const std::string& log) {
     if (has("the control connection to a process of site ")) ++(has(" goes on") ? control_opened : control_broke);
     if (!has("a data socket broke, ")) continue;
     ++broke;
-    constexpr const char* kBefore = " are left, ";
+    constexpr const char* kBefore = " are left, at most ";
     if (const std::size_t at = line.find(kBefore); at != std::string::npos)
       frames += std::strtoull(line.c_str() + at + std::string(kBefore).size(), nullptr, 10);
   }
   const auto text = [](std::uint64_t number) { return std::to_string(number); };
   return "ends of data sockets: " + text(broke) + " broke, " + text(opened) + " were opened again, " + text(frames) +
-         " frames were resumed; of control connections: " + text(control_broke) + " broke, " + text(control_opened) + " went on";
+         " frames at most were sent again; of control connections: " + text(control_broke) + " broke, " + text(control_opened) +
+         " went on";
 }
 
 }  // namespace seto::soak

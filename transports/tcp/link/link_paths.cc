@@ -208,7 +208,7 @@ void Link::path_broke(Socket& socket, const Status& reason) {
   pace_sockets();
   if (rail_opener_ != nullptr && socket.pipe.rail() != nullptr)
     rail_opener_->broke(socket.index - (sockets_.size() - rails()), socket.of_attempt);
-  SETO_LOG(info, "a %s broke, %zu are left, %zu frames are sent again: %s",
+  SETO_LOG(info, "a %s broke, %zu are left, at most %zu frames are sent again: %s",
            socket.pipe.rail() != nullptr ? "rail" : "data socket", live_paths(), resumed, std::string(reason.text()).c_str());
   look_for_paths(reason);
 }
