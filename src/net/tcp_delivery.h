@@ -27,6 +27,7 @@ std::optional<TcpDelivery> tcp_delivery(int fd);
 struct TcpAcknowledged {
   std::uint64_t bytes = 0;    // since the beginning
   bool waits = false;         // bytes wait for it, or for a way out of this host
+  bool in_flight = false;     // bytes were sent and wait for it
   bool sent_in_vain = false;  // bytes were sent again after a timeout, and nothing has been acknowledged since
 };
 // Absent if the kernel does not tell.

@@ -26,8 +26,9 @@ enum class FrameKind : std::uint8_t {
   heard,         // only `acknowledged`: belongs to the connection itself
   rate,          // the connection carries `mark` bytes a second from the sender, whose round trip is `size` us; also its own
   sockets,       // the sender wants `mark` sockets to be open; also its own
+  padding,       // nothing: its bytes widen the window of a socket, or ask whether its path works; also its own
 };
-inline constexpr std::uint8_t kLastFrameKind = static_cast<std::uint8_t>(FrameKind::sockets);
+inline constexpr std::uint8_t kLastFrameKind = static_cast<std::uint8_t>(FrameKind::padding);
 
 // Frames of one connection travel over at most so many sockets.
 inline constexpr std::uint32_t kMostSockets = kMostSocketsOfAPair;

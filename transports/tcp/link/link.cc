@@ -80,6 +80,8 @@ void Link::add_sockets(std::vector<SecureStream> sockets) {
   add_spares();
   add_rails();
   add_flows();
+  for (const auto& socket : sockets_)
+    if (socket->live() && socket->route > 0) widen(*socket);
   if (site_pace_ == 0) site_pace_ = site_pace_limit();
   lasting_sockets_.store(sockets_.size(), std::memory_order_release);
   pace_sockets();
@@ -197,7 +199,8 @@ void Link::fill(Socket& socket, bool any) {
   for (std::size_t bytes = 0; socket.taken < kBatch && bytes < enough && has_next(socket, any);) {
     Outgoing& next = socket.batch[socket.taken++];
     next = next_of(socket);
-    if (next.frame.kind() != FrameKind::heard && next.frame.sequence == 0) {
+    const bool is_numbered = next.frame.kind() != FrameKind::heard && next.frame.kind() != FrameKind::padding;
+    if (is_numbered && next.frame.sequence == 0) {
       if (continues())
         keep(next, socket);
       else

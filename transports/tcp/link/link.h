@@ -60,10 +60,8 @@ class Link final {
   // Drops all further input of that communicator, also the rest of a partly read frame. Queued frames are still sent.
   void leave(std::uint64_t peer_group);
 
-  // The sockets have been opened.
-  [[nodiscard]] bool open() const { return !sockets_.empty(); }
-  // Any thread: the same.
-  [[nodiscard]] bool was_open() const { return lasting_sockets_.load(std::memory_order_acquire) > 0; }
+  [[nodiscard]] bool open() const { return !sockets_.empty(); }  // the sockets have been opened
+  [[nodiscard]] bool was_open() const { return lasting_sockets_.load(std::memory_order_acquire) > 0; }  // any thread: the same
   // This end has queued data, or the sockets were open from the beginning. Without that, a departure needs no frame.
   [[nodiscard]] bool needed() const { return needed_; }
   // The same of the peer, as it says on the control channel before any status record that is later than its first data.
@@ -232,8 +230,7 @@ class Link final {
   [[nodiscard]] Status why() const;
 
  private:
-  static constexpr std::size_t kBatch = LinkSocket::kBatch;
-  static constexpr std::size_t kStaging = LinkSocket::kStaging;
+  static constexpr std::size_t kBatch = LinkSocket::kBatch, kStaging = LinkSocket::kStaging;
 
   using Socket = LinkSocket;
   struct PeerGroup {
@@ -278,6 +275,9 @@ class Link final {
   // No socket of it moves, and there is another route.
   [[nodiscard]] bool route_stands_still(std::size_t route, std::uint64_t now_ns) const;
   void stall_route(std::size_t route);
+  void ask_other_routes(std::size_t route);
+  void widen(Socket& socket);
+  void queue_padding(Socket& socket, std::uint32_t length);
   void send_again_from(std::size_t route, std::uint64_t now_ns);
   bool stall_sockets(std::size_t route, const Socket& of_oldest, std::uint64_t now_ns);
   // A path that stands still for long may be dead though the network is not: it is dialed again.
@@ -325,6 +325,7 @@ class Link final {
   [[nodiscard]] std::size_t best_route() const;
   [[nodiscard]] RouteFlow& flow_of(const Socket& socket) { return flows_[socket.route]; }
   [[nodiscard]] bool carries(const Socket& socket) const { return socket.live() && flows_[socket.route].used; }
+  [[nodiscard]] bool has_backup() const { return rails() == 0 && routes() > 1; }
   [[nodiscard]] bool uses_several_routes() const { return together_ && rails() == 0 && flows_.size() > 1; }
   void follow_routes();
   void note_ways();
@@ -440,8 +441,7 @@ class Link final {
   std::unordered_set<std::uint64_t> opened_;  // communicators that the peer opened with a valid proof
   bool partly_ended_ = false;                 // the peer closed some of the sockets
   std::uint64_t silent_since_ = 0;            // then: when look_after() first found no input of the others; 0: not yet
-  std::atomic<bool> given_up_{false};
-  std::atomic<bool> broken_{false};
+  std::atomic<bool> given_up_{false}, broken_{false};
   std::atomic<std::uint64_t> broken_since_{0};
   mutable std::mutex why_mutex_;
   Status why_;

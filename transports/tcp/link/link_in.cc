@@ -172,6 +172,7 @@ Status Link::begin_frame(Socket& socket) {
     socket.at = socket.own_words.data();
     return {};
   }
+  if (frame.kind() == FrameKind::padding) return continues() && frame.sequence == 0 ? Status() : garbage("padding");
   if (numbered()) {
     SETO_ASSIGN(const bool first, begin_copy(socket));
     if (!first) return {};
@@ -244,6 +245,7 @@ Status Link::end_frame(Socket& socket) {
     gap_ = continues() && heard.count > 0;
     return hear(heard);
   }
+  if (frame.kind() == FrameKind::padding) return {};
   resume::Heard heard;
   heard.all_up_to = frame.acknowledged;
   SETO_TRY(hear(heard));

@@ -13,12 +13,11 @@ namespace seto::tcp {
 namespace {
 
 constexpr std::uint64_t kLookAgainNs = 1'000'000;
-// Where all sockets of a route stand still, one is dialed again, while the others wait: after an outage they go on by themselves.
-constexpr std::uint64_t kTryOneNs = 2'000'000'000;
-// Where another socket of the route works for so long, one that does not is dead.
-constexpr std::uint64_t kDeadNs = 5'000'000'000;
 // A path that breaks so soon after it was dialed again may be one that the peer has left.
 constexpr std::uint64_t kSoonNs = 60'000'000'000;
+// What a socket sends in its first two or three round trips.
+constexpr std::uint32_t kPadding = 48 << 10;
+constexpr std::byte kNothing[kPadding]{};
 
 struct Words {
   resume::HeardBytes bytes;
@@ -233,128 +232,17 @@ void Link::look_for_paths(const Status& reason) {
   if (dialer_ != nullptr && !partly_ended_) dialer_->paths_broke();
 }
 
-// A path that is slow is none that stands still: the peer's kernel acknowledges some of it. Where no frame has come that was sent
-// after the oldest one, the peer may just not read: then its kernel answers, and nothing is sent in vain. A path that stands
-// still may go on later: then its copies are dropped. Openings go over it nevertheless, and are found here again.
-void Link::look_for_stall(std::uint64_t now_ns) {
-  if (kept_ == nullptr || now_ns < stall_look_ns()) return;
-  const bool begins = looked_ns_ <= progress_ns_;
-  looked_ns_ = now_ns;
-  const std::uint64_t oldest = kept_->oldest();
-  if (oldest == 0) return;
-  Socket& still = *sockets_[kept_->path_of(oldest)];
-  if (still.live() && !flow_of(still).used) return send_again_from(still.route, now_ns);
-  const std::size_t route = still.live() ? still.route : this->route();
-  for (const auto& one : sockets_) {
-    if (!one->live() || one->route != route) continue;
-    const TcpAcknowledged seen = one->pipe.acknowledged();
-    if (begins)
-      one->movement.begin(seen.bytes, now_ns);
-    else
-      one->movement.look(seen.bytes, seen.sent_in_vain, now_ns);
-  }
-  if (route_stands_still(route, now_ns)) {
-    // One socket in vain is enough: the oldest frame may have arrived, and only its acknowledgement be lost. Without any, the
-    // peer does not read.
-    if (!any_of_route(route,
-                      [&](const Socket& one) { return !one.stalled && one.movement.sends_in_vain(round_trip_ns(), now_ns); }))
-      return;
-    stall_route(route);
-  } else if (!stall_sockets(route, still, now_ns)) {
-    return;
-  }
-  progress_ns_ = now_ns;  // sockets that carry the copies have their own time
+// A route that takes over then begins with a wide window, and not with 10 segments in a round trip.
+void Link::widen(Socket& socket) {
+  if (has_backup() && !together_ && far() && continues()) queue_padding(socket, kPadding);
 }
 
-// Data has left this route for a better one. It holds little of it, and where that was lost, the kernel's timeouts get longer
-// with each attempt, while the better route has room.
-void Link::send_again_from(std::size_t route, std::uint64_t now_ns) {
-  for (const auto& one : sockets_)
-    if (one->live() && one->route == route && !one->stalled) kept_->path_broke(one->index);
-  progress_ns_ = now_ns;
-}
-
-// The oldest frame may wait for a socket that takes it again, so all are looked at. Without a dialer the last one goes on.
-bool Link::stall_sockets(std::size_t route, const Socket& of_oldest, std::uint64_t now_ns) {
-  bool any = false;
-  for (const auto& one : sockets_) {
-    if (one->route != route || !one->live() || one->stalled || !one->movement.stands_still(stall_ns(), now_ns)) continue;
-    const bool in_vain = one->movement.sends_in_vain(round_trip_ns(), now_ns);
-    const bool others = has_whole([&](const Socket& other) { return &other != one.get(); });
-    if (!(in_vain && (others || dialer_ != nullptr)) && !(gap_ && others && one.get() == &of_oldest)) continue;
-    one->stalled = any = true;
-    one->stalled_ns = now_ns;
-    kept_->path_broke(one->index);
-  }
-  return any;
-}
-
-std::uint64_t Link::stall_look_ns() const {
-  return looked_ns_ > progress_ns_ ? looked_ns_ + stall_ns() / 4 : progress_ns_ + stall_ns();
-}
-
-template <typename Wanted>
-bool Link::has_whole(Wanted wanted) const {
-  return std::any_of(sockets_.begin(), sockets_.end(),
-                     [&](const auto& one) { return one->live() && !one->stalled && wanted(*one); });
-}
-
-bool Link::is_whole(std::size_t route) const {
-  return has_whole([route](const Socket& one) { return one.route == route; });
-}
-
-template <typename Wanted>
-bool Link::any_of_route(std::size_t route, Wanted wanted) const {
-  return std::any_of(sockets_.begin(), sockets_.end(),
-                     [&](const auto& one) { return one->live() && one->route == route && wanted(*one); });
-}
-
-bool Link::route_stands_still(std::size_t route, std::uint64_t now_ns) const {
-  return has_whole([&](const Socket& one) { return one.route != route; }) &&
-         !any_of_route(route, [&](const Socket& one) { return !one.movement.stands_still(stall_ns(), now_ns); });
-}
-
-// To try one socket after another would take a stall for each. What one of them sends in vain tells later that the route moves.
-void Link::stall_route(std::size_t route) {
-  for (const auto& one : sockets_) {
-    if (!one->live() || one->route != route || one->stalled) continue;
-    one->stalled = true;
-    one->stalled_ns = monotonic_ns();
-    one->route_stalled = one->taken == 0 && one->pipe.in_flight() == 0;
-    kept_->path_broke(one->index);
-  }
-  // The kernel of the peer has acknowledged everything since the look: no socket is left that would show that the route moves.
-  if (!any_of_route(route, [](const Socket& one) { return one.stalled && !one.route_stalled; })) route_moves(route);
-}
-
-void Link::leave_dead_paths() {
-  if (dialer_ == nullptr || !continues()) return;
-  const std::uint64_t now = monotonic_ns();
-  for (std::size_t route = 0; route < flows_.size(); ++route) {
-    const bool works = is_whole(route);
-    std::uint64_t& since = works_since_ns_[route];
-    since = !works ? 0 : since == 0 ? now : since;
-    const auto missing = std::count_if(sockets_.begin(), sockets_.end(), [&](const auto& one) {
-      return one->route == route && (!one->live() || one->left) && one->index < wanted_sockets();
-    });
-    if (!works && missing > 0) continue;  // one is tried
-    for (const auto& one : sockets_) {
-      if (one->route != route || !one->stalled || one->route_stalled || !is_live(one->index)) continue;
-      if (now - std::max(since, one->stalled_ns) < (works ? kDeadNs : kTryOneNs)) continue;
-      const TcpAcknowledged seen = one->pipe.acknowledged();
-      one->movement.look(seen.bytes, seen.sent_in_vain, now);
-      one->stalled_ns = now;
-      if (!one->movement.stands_still(kTryOneNs, now) || !seen.sent_in_vain || (!works && live_paths() < 2)) continue;
-      SETO_LOG(info, "a data socket stands still, and is opened again with short segments");
-      leave_path(one->index);
-      if (!works) break;
-    }
-  }
-}
-
-void Link::route_moves(std::size_t route) {
-  for (const auto& socket : sockets_)
-    if (socket->route == route && std::exchange(socket->route_stalled, false)) socket->stalled = false;
+void Link::queue_padding(Socket& socket, std::uint32_t length) {
+  Frame frame;
+  frame.set_kind(FrameKind::padding);
+  frame.length = length;
+  socket.own.push({frame, kNothing, nullptr, nullptr});
+  ++under_way_;
 }
 
 void Link::empty_path(Socket& socket) {
@@ -429,7 +317,7 @@ void Link::take_path(std::size_t path) {
   socket.of_attempt = socket.attempt;
   socket.broken = socket.confirmed = socket.left = false;
   socket.opened_ns = monotonic_ns();
-  socket.movement.begin(0, socket.opened_ns);
+  socket.movement.begin({}, socket.opened_ns);
   route_moves(socket.route);
   prepare(socket);
   RouteFlow& flow = flow_of(socket);
@@ -437,6 +325,7 @@ void Link::take_path(std::size_t path) {
   pace_sockets();
   if (flow.sampler != nullptr) flow.sampler->replace(place_on_route(path));
   for (const Entered& entered : entered_) queue_opening(socket, entered);
+  widen(socket);
   policy_.tell_again();
   without_path_since_ = 0;
   paths_changed_ = true;
