@@ -75,6 +75,20 @@ TEST_F(TcpRoutes, FramesGoOverTheBestRouteThatIsThere) {
   ASSERT_NO_FATAL_FAILURE(send_over(0));
 }
 
+// Without it a backup that takes over sends 10 segments in its first round trip.
+TEST_F(TcpRoutes, ABackupIsWarmedByPaddingThatIsNoFrame) {
+  constexpr std::uint64_t kLeast = 48 << 10;
+  paths_ = routes_ = 2;
+  connect(true, 60'000, 60'000);
+  EXPECT_TRUE(run_until([&] { return carried_[1] >= kLeast; }));
+  EXPECT_LT(carried_[0], kLeast) << "the first route carries data at once";
+  EXPECT_TRUE(ends_[1].frames.whole.empty());
+  const auto buffer = std::make_shared<Buffer>(500'000);
+  const auto expected = queue(0, buffer, 60'000);
+  EXPECT_TRUE(run_until([&] { return ends_[1].frames.whole == expected; })) << why();
+  EXPECT_EQ(ends_[0].link->route(), 0U);
+}
+
 // The kernel at the other end of the second route acknowledges all that it holds, so that route does not stand still.
 TEST_F(TcpRoutes, FramesOnARouteThatDataHasLeftAreSentAgain) {
   paths_ = routes_ = 2;
