@@ -7,7 +7,7 @@ namespace seto::resume {
 // Whether the peer's kernel acknowledges anything of what a socket sent, as seen by looks at it while a link makes no progress.
 class PathMovement final {
  public:
-  // What the kernel says of the socket.
+  // By the kernel.
   struct Seen {
     std::uint64_t acknowledged = 0;  // bytes
     bool in_flight = false;          // bytes are sent and not acknowledged

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "tests/support/seed.h"
+#include "transports/tcp/flow/window_budget.h"
 #include "transports/tcp/link/frame.h"
-#include "transports/tcp/link/window_budget.h"
 
 namespace seto::tcp {
 namespace {

@@ -10,9 +10,9 @@
 #include "src/base/far_link.h"
 #include "src/base/fd.h"
 #include "src/base/result.h"
+#include "transports/tcp/flow/window_budget.h"
 #include "transports/tcp/link/link.h"
 #include "transports/tcp/link/receive_buffers.h"
-#include "transports/tcp/link/window_budget.h"
 
 namespace seto::tcp {
 

@@ -275,9 +275,7 @@ class Link final {
   // No socket of it moves, and there is another route.
   [[nodiscard]] bool route_stands_still(std::size_t route, std::uint64_t now_ns) const;
   void stall_route(std::size_t route);
-  void ask_other_routes(std::size_t route);
   void widen(Socket& socket);
-  void queue_padding(Socket& socket, std::uint32_t length);
   void send_again_from(std::size_t route, std::uint64_t now_ns);
   bool stall_sockets(std::size_t route, const Socket& of_oldest, std::uint64_t now_ns);
   // A path that stands still for long may be dead though the network is not: it is dialed again.

@@ -15,9 +15,6 @@ namespace {
 constexpr std::uint64_t kLookAgainNs = 1'000'000;
 // A path that breaks so soon after it was dialed again may be one that the peer has left.
 constexpr std::uint64_t kSoonNs = 60'000'000'000;
-// What a socket sends in its first two or three round trips.
-constexpr std::uint32_t kPadding = 48 << 10;
-constexpr std::byte kNothing[kPadding]{};
 
 struct Words {
   resume::HeardBytes bytes;
@@ -230,19 +227,6 @@ void Link::look_for_paths(const Status& reason) {
     last_break_ = reason;
   }
   if (dialer_ != nullptr && !partly_ended_) dialer_->paths_broke();
-}
-
-// A route that takes over then begins with a wide window, and not with 10 segments in a round trip.
-void Link::widen(Socket& socket) {
-  if (has_backup() && !together_ && far() && continues()) queue_padding(socket, kPadding);
-}
-
-void Link::queue_padding(Socket& socket, std::uint32_t length) {
-  Frame frame;
-  frame.set_kind(FrameKind::padding);
-  frame.length = length;
-  socket.own.push({frame, kNothing, nullptr, nullptr});
-  ++under_way_;
 }
 
 void Link::empty_path(Socket& socket) {

@@ -1,7 +1,11 @@
 // Which sockets and routes of a link stand still, and what is sent over others then.
 
 #include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "src/base/clock.h"
 #include "src/base/log.h"
@@ -14,14 +18,38 @@ namespace {
 constexpr std::uint64_t kTryOneNs = 2'000'000'000;
 // Where another socket of the route works for so long, one that does not is dead.
 constexpr std::uint64_t kDeadNs = 5'000'000'000;
+// A socket sends so much in its first two or three round trips.
+constexpr std::uint32_t kPadding = 48 << 10;
+constexpr std::byte kNothing[kPadding]{};
+
+using Sockets = std::vector<std::unique_ptr<LinkSocket>>;
 
 resume::PathMovement::Seen movement_of(const PathPipe& pipe) {
   const TcpAcknowledged seen = pipe.acknowledged();
   return {seen.bytes, seen.in_flight, seen.sent_in_vain};
 }
 
-// Since the link was found to make no progress.
-bool another_route_answers(const std::vector<std::unique_ptr<LinkSocket>>& sockets, std::size_t route) {
+void queue_padding(LinkSocket& socket, std::uint32_t length) {
+  Frame frame;
+  frame.set_kind(FrameKind::padding);
+  frame.length = length;
+  socket.own.push({frame, kNothing, nullptr, nullptr});
+}
+
+// One socket of each. The kernel of the peer answers. (An acknowledgement would count as progress of the link there.) Returns how
+// many there are.
+std::size_t ask_other_routes(const Sockets& sockets, std::size_t route) {
+  std::uint32_t asked = 1U << route;
+  for (const auto& one : sockets) {
+    if (!one->live() || one->stalled || (asked & 1U << one->route) != 0) continue;
+    asked |= 1U << one->route;
+    queue_padding(*one, 0);
+  }
+  return static_cast<std::size_t>(std::popcount(asked)) - 1;
+}
+
+// Since they were asked.
+bool another_route_answers(const Sockets& sockets, std::size_t route) {
   return std::any_of(sockets.begin(), sockets.end(), [route](const auto& one) {
     return one->route != route && one->live() && !one->stalled && one->movement.was_answered();
   });
@@ -52,7 +80,7 @@ void Link::look_for_stall(std::uint64_t now_ns) {
     else
       one->movement.look(movement_of(one->pipe), now_ns);
   }
-  if (begins && all_routes) ask_other_routes(route);
+  if (begins && all_routes) under_way_ += ask_other_routes(sockets_, route);
   if (route_stands_still(route, now_ns)) {
     // One socket in vain is enough: the oldest frame may have arrived, and only its acknowledgement be lost. Without any, the
     // peer does not read. Where another route answers meanwhile, the kernel's timeout need not be waited for.
@@ -98,15 +126,11 @@ std::uint64_t Link::stall_look_ns() const {
   return looked_ns_ > progress_ns_ ? looked_ns_ + stall_ns() / 4 : progress_ns_ + stall_ns();
 }
 
-// The kernel of the peer answers. (An acknowledgement would count as progress of the link there.)
-void Link::ask_other_routes(std::size_t route) {
-  for (std::size_t other = 0; other < flows_.size(); ++other) {
-    if (other == route) continue;
-    const auto one = std::find_if(sockets_.begin(), sockets_.end(), [other](const auto& socket) {
-      return socket->route == other && socket->live() && !socket->stalled;
-    });
-    if (one != sockets_.end()) queue_padding(**one, 0);
-  }
+// A route that takes over then begins with a wide window, and not with 10 segments in a round trip.
+void Link::widen(Socket& socket) {
+  if (!has_backup() || together_ || !far() || !continues()) return;
+  queue_padding(socket, kPadding);
+  ++under_way_;
 }
 
 template <typename Wanted>
