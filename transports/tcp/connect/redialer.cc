@@ -26,6 +26,8 @@ constexpr std::uint64_t kDialMs = 5'000;  // for one attempt
 constexpr std::uint64_t kDialBesideMs = 2'000;
 constexpr std::uint32_t kFirstPauseMs = 50;
 constexpr std::uint32_t kLongestPauseMs = 2'000;
+// The same while nothing of the link moves: calls wait for the first socket that works again, after an outage of all paths.
+constexpr std::uint32_t kLongestPauseOfAllMs = 200;
 // Paths that break sooner after they were opened are dialed after a pause, too, but not after one that grows as long.
 constexpr std::uint64_t kStableNs = 1'000'000'000;
 constexpr std::uint32_t kLongestPauseAfterSuccessMs = 200;
@@ -184,6 +186,7 @@ std::vector<std::uint32_t> Redialer::wanted() {
   const std::lock_guard lock(domain->lock());
   link = link_.lock();
   if (link != nullptr) leave_other_paths(*link);
+  nothing_moves_ = link != nullptr && !link->moves();
   for (std::uint32_t path = 0; link != nullptr && !link->broken() && path < link->sockets(); ++path)
     if (link->wants_path(path)) paths.push_back(path);
   dialing_ = !paths.empty();
@@ -235,7 +238,8 @@ void Redialer::pause() {
     pause_ms_ = 0;
     return;
   }
-  pause_ms_ = std::clamp(2 * pause_ms_, kFirstPauseMs, failed_ ? kLongestPauseMs : kLongestPauseAfterSuccessMs);
+  const std::uint32_t after_failure_ms = nothing_moves_ ? kLongestPauseOfAllMs : kLongestPauseMs;
+  pause_ms_ = std::clamp(2 * pause_ms_, kFirstPauseMs, failed_ ? after_failure_ms : kLongestPauseAfterSuccessMs);
   const Deadline until = Deadline::after_ms(pause_ms_).unless(&stop_).unless(&setup_.threads->stopping());
   while (!until.passed()) (void)poll(nullptr, 0, until.wait_ms());
 }

@@ -80,6 +80,7 @@ class Redialer final : public PathDialer, public std::enable_shared_from_this<Re
   // The thread that dials changes these.
   std::uint32_t attempts_ = 0;
   std::uint32_t pause_ms_ = 0;
+  bool nothing_moves_ = false;      // of the link, when the paths of this round were chosen
   bool failed_ = false;             // the last round opened nothing
   std::uint64_t succeeded_ns_ = 0;  // 0: no round did
 };

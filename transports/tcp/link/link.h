@@ -206,6 +206,7 @@ class Link final {
   void leave_path(std::size_t path);
   // Perhaps its path does not pass long packets.
   [[nodiscard]] bool wants_short_segments(std::size_t path) const { return sockets_[path]->short_segments; }
+  [[nodiscard]] bool moves() const;  // some socket is whole and does not stand still
   [[nodiscard]] bool is_live(std::size_t path) const { return sockets_[path]->live() && !sockets_[path]->left; }
   // The frames that have come, for the hello of a path; and those of the peer, from its hello. A failure means malformed input.
   [[nodiscard]] resume::Heard heard_frames() const { return arrivals_->heard(); }
@@ -323,7 +324,7 @@ class Link final {
   [[nodiscard]] std::size_t best_route() const;
   [[nodiscard]] RouteFlow& flow_of(const Socket& socket) { return flows_[socket.route]; }
   [[nodiscard]] bool carries(const Socket& socket) const { return socket.live() && flows_[socket.route].used; }
-  [[nodiscard]] bool has_backup() const { return rails() == 0 && routes() > 1; }
+  [[nodiscard]] bool has_backup() const { return rails() == 0 && routes() > 1 && !together_; }
   [[nodiscard]] bool uses_several_routes() const { return together_ && rails() == 0 && flows_.size() > 1; }
   void follow_routes();
   void note_ways();

@@ -85,7 +85,7 @@ void Link::limit_flight(std::size_t route, std::span<const std::optional<TcpDeli
   RouteFlow& flow = flows_[route];
   FlightLimit::Look look{flow.sampler->latest_bytes(), flow.sampler->latest_ns(), 0, held_back, 0, now_ns};
   for (const auto& socket : sockets_)
-    if (socket->live() && socket->route == route) look.in_flight += socket->pipe.in_flight();
+    if (socket->live() && !socket->stalled && socket->route == route) look.in_flight += socket->pipe.in_flight();
   std::uint64_t beyond_loss = 0;
   for (const auto& socket : seen) {
     if (!socket) continue;

@@ -74,8 +74,8 @@ void Link::look_for_stall(std::uint64_t now_ns) {
   const std::size_t route = still.live() ? still.route : this->route();
   const bool all_routes = has_backup();
   for (const auto& one : sockets_) {
-    if (!one->live() || (one->route != route && (!all_routes || one->stalled))) continue;
-    if (begins)
+    if (!one->live() || (one->route != route && !all_routes)) continue;
+    if (begins && !one->stalled)
       one->movement.begin(movement_of(one->pipe), now_ns);
     else
       one->movement.look(movement_of(one->pipe), now_ns);
@@ -128,7 +128,7 @@ std::uint64_t Link::stall_look_ns() const {
 
 // A route that takes over then begins with a wide window, and not with 10 segments in a round trip.
 void Link::widen(Socket& socket) {
-  if (!has_backup() || together_ || !far() || !continues()) return;
+  if (!has_backup() || !far() || !continues()) return;
   queue_padding(socket, kPadding);
   ++under_way_;
 }
@@ -137,6 +137,10 @@ template <typename Wanted>
 bool Link::has_whole(Wanted wanted) const {
   return std::any_of(sockets_.begin(), sockets_.end(),
                      [&](const auto& one) { return one->live() && !one->stalled && wanted(*one); });
+}
+
+bool Link::moves() const {
+  return has_whole([](const Socket&) { return true; });
 }
 
 bool Link::is_whole(std::size_t route) const {
