@@ -131,8 +131,7 @@ std::uint64_t Link::next_look_ns() const {
   if (kept_ != nullptr && needs_pumps_for_rails()) next = now + kLookAgainNs;
   // An acknowledgement that is due, but finds no room, waits for an event.
   if (kept_ != nullptr && policy_.due_ns() > now) next = std::min(next, policy_.due_ns());
-  if (may_stand_still() && without_path_since_ == 0)
-    next = std::min(next, std::max(now + kLookAgainNs, stall_look_ns()));
+  if (may_stand_still() && without_path_since_ == 0) next = std::min(next, std::max(now + kLookAgainNs, stall_look_ns()));
   if (without_path_since_ != 0) next = std::min(next, without_path_since_ + patience_ms_ * 1'000'000);
   return next;
 }
