@@ -108,32 +108,39 @@ class Broken(Launch):
             self.let_run(ranks, LOOK_S)
         breaks = [self.break_once(lab, ranks) for _ in range(self.breaks.times)]
         found = [figures_in(text)["works"][0]["ms"] for text in outputs_of(ranks)]
-        waited_ms = sum(broken_s for broken_s, _ in breaks) / len(breaks) * 1e3
+        waited_ms = sum(broken_s for broken_s, _, _ in breaks) / len(breaks) * 1e3
         # Ranks are looked at one by one: a break may fall into one call of a rank and into the next one of the other.
         longest = [rows.longest(times, self.breaks, waited_ms) for times in found]
-        return {self.breaks.series: means(longest), self.breaks.gaps: [gap_s * 1e3 for _, gap_s in breaks]}
+        gaps, returns = ([one[which] * 1e3 for one in breaks] for which in (1, 2))
+        return {self.breaks.series: means(longest), self.breaks.gaps: gaps, self.breaks.returns: returns}
 
     def break_once(self, lab, ranks):
-        """Returns for how long the paths were broken, and the longest time in which no frame passed meanwhile."""
+        """Returns for how long the paths were broken, the longest time in which no frame passed meanwhile, and the time from their return
+        until the first one had passed."""
         begin = time.monotonic()
         for path in self.breaks.paths:
             lab.link(f"path {path} 0-1 hole=on")
-        gap_s = self.watch(lab, ranks, self.breaks.broken_s)
+        gaps = self.gaps_from_now(lab)
+        self.watch(lab, ranks, gaps, self.breaks.broken_s, lambda: False)
+        after = self.gaps_from_now(lab)
         for path in self.breaks.paths:
             lab.link(f"path {path} 0-1 hole=off")
-        broken_s = time.monotonic() - begin
-        self.let_run(ranks, self.breaks.whole_s)
-        return broken_s, gap_s
+        back = time.monotonic()
+        self.watch(lab, ranks, after, self.breaks.whole_s, lambda: all(gap.first is not None for gap in after))
+        self.let_run(ranks, max(0.0, back + self.breaks.whole_s - time.monotonic()))
+        return back - begin, max(gap.longest for gap in gaps), rows.first_frame(after, self.breaks.whole_s)
 
-    def watch(self, lab, ranks, seconds):
-        """The worse direction counts. What has passed is what came through the paths, so nothing that a black hole swallowed."""
+    def gaps_from_now(self, lab):
+        """One for each direction: the worse one counts. What has passed is what came through the paths, so nothing that a black hole
+        swallowed."""
+        return [rows.Gap(time.monotonic(), passed) for passed in self.passed(lab)]
+
+    def watch(self, lab, ranks, gaps, seconds, over):
         end = time.monotonic() + seconds
-        gaps = [rows.Gap(time.monotonic(), passed) for passed in self.passed(lab)]
-        while time.monotonic() < end:
+        while time.monotonic() < end and not over():
             self.let_run(ranks, CLOSE_LOOK_S)
             for gap, passed in zip(gaps, self.passed(lab)):
                 gap.look(time.monotonic(), passed)
-        return max(gap.longest for gap in gaps)
 
     def let_run(self, ranks, seconds):
         """A job that ends meanwhile has failed, or had too few calls for all breaks. Its ranks end together."""
@@ -195,7 +202,7 @@ def launches_of(wanted, session, setup, gloo):
         launch.rounds = 2 if isinstance(launch, link_labs.Gloo) else None
     if rows.TRAFFIC in series:
         launches.append(OtherTraffic(build))
-    launches += [Broken(build, breaks) for breaks in (rows.TAKEOVER, rows.OUTAGE) if {breaks.series, breaks.gaps} & series]
+    launches += [Broken(build, breaks) for breaks in (rows.TAKEOVER, rows.OUTAGE) if {breaks.series, breaks.gaps, breaks.returns} & series]
     if rows.UNDER_LOAD in series:
         launches.append(Connections(build, link_labs.table_of(options)))
     torch = python_of_torch(session, setup, wanted, options.torch)

@@ -53,6 +53,10 @@ class Breaks:
     def gaps(self):
         return Series(TWO_PATHS, f"no frame passes: {self.name}", settings=BREAKING.settings)
 
+    @property
+    def returns(self):
+        return Series(TWO_PATHS, f"the first frame after the return: {self.name}", settings=BREAKING.settings)
+
 
 FIRST_PATH, BOTH_PATHS = (
     calls(TWO_PATHS, "all_reduce", 100, settings=(("SETO_PATHS", "wan0,wan1"), ("SETO_PATHS_USE", use))) for use in ("backup", "together")
@@ -102,6 +106,7 @@ ROWS = (
     Row("together", "all_reduce 100 MB over both paths against the first alone, 1 Gbit/s and 200 Mbit/s", "ratio", 0.95, BOTH_PATHS, FIRST_PATH),
     Row("gap", "between two frames of 64 KiB on either path, when the first one becomes a black hole", "never", 1000, TAKEOVER.gaps),
     Row("takeover", "the longest call of 4 MB while the first path is a black hole and a backup works", "never", 1000, TAKEOVER.series),
+    Row("return", "from the return of both paths, cut for 10 s, until a frame of 64 KiB has passed in each direction", "never", 2000, OUTAGE.returns),
     Row("outage", "a call of 4 MB that both paths were cut for 10 s in, less these 10 s", "never", 2000, OUTAGE.series),
     Row("shared", "a plain socket beside a job paced to half of 1 Gbit/s", "link", 0.40, TRAFFIC),
     Row("connections", f"all_reduce 100 MB while {CONNECTIONS_PER_S} connections a second come that are none of the job", "ratio", 1.10, UNDER_LOAD, QUIET),
@@ -128,17 +133,25 @@ def longest(times, breaks, waited_ms):
 
 
 class Gap:
-    """The longest time, in seconds, in which less than a frame passed, by looks at how many bytes have passed in all."""
+    """The longest time, in seconds, in which less than a frame passed, by looks at how many bytes have passed in all; and the time until
+    the first frame had passed."""
 
     FRAME = 64 << 10  # of links of several sockets
 
     def __init__(self, now, passed):
-        self.since, self.mark, self.longest = now, passed, 0.0
+        self.begun, self.since, self.mark, self.longest, self.first = now, now, passed, 0.0, None
 
     def look(self, now, passed):
         self.longest = max(self.longest, now - self.since)
         if passed - self.mark >= self.FRAME:
             self.since, self.mark = now, passed
+            if self.first is None:
+                self.first = now - self.begun
+
+
+def first_frame(gaps, watched_s):
+    """The time until a frame had passed in each direction: at least that of the watch where none did."""
+    return max(watched_s if gap.first is None else gap.first for gap in gaps)
 
 
 def rates_between(lines, first, last):

@@ -95,6 +95,17 @@ class Verdicts(unittest.TestCase):
         gap.look(12.5, 1_202_000)
         self.assertAlmostEqual(gap.longest, 1.5, msg="a gap that has not ended counts")
 
+    def test_the_first_frame_after_the_return_in_the_worse_direction(self):
+        one, other = rows.Gap(10.0, 1_000_000), rows.Gap(10.0, 2_000_000)
+        for now, passed in ((10.2, 1_060_000), (10.5, 1_070_000), (10.9, 1_300_000)):
+            one.look(now, passed)
+        self.assertAlmostEqual(one.first, 0.5)  # heartbeats alone are less than a frame
+        self.assertEqual(rows.first_frame([one, other], 10), 10, "none has passed in the other direction")
+        other.look(11.25, 2_065_536)
+        self.assertAlmostEqual(rows.first_frame([one, other], 10), 1.25)
+        self.assertEqual(verdict_of("return", [1250.0] * 9 + [1999.0], least=10), "met")
+        self.assertEqual(verdict_of("return", [1250.0] * 9 + [2001.0], least=10), "missed")
+
     def test_ratios(self):
         cases = (("tls-2g", 109, 111, 100), ("connections", 109, 111, 100), ("ddp-fp16", 62, 63, 100), ("ddp-gloo", 24, 26, 100))
         for key, good, bad, other in cases:
@@ -147,6 +158,7 @@ class Launches(unittest.TestCase):
         self.assertEqual(self.names("shared"), ["a job beside other traffic"])
         self.assertEqual(self.names("connections"), ["a job while others connect"])
         self.assertEqual(self.names("gap"), self.names("takeover"))
+        self.assertEqual(self.names("return"), self.names("outage"))
         self.assertEqual(self.names("takeover", "outage"), [f"a job: {breaks.name}" for breaks in (rows.TAKEOVER, rows.OUTAGE)])
 
     def test_training_needs_torch(self):
