@@ -42,8 +42,8 @@ std::optional<TcpAcknowledged> tcp_acknowledged(int fd) {
   socklen_t size = sizeof info;
   if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return std::nullopt;
   if (size < offsetof(tcp_info, tcpi_notsent_bytes) + sizeof info.tcpi_notsent_bytes) return std::nullopt;
-  return TcpAcknowledged{info.tcpi_bytes_acked, info.tcpi_unacked > 0 || info.tcpi_notsent_bytes > 0,
-                         info.tcpi_unacked > 0, info.tcpi_unacked > 0 && info.tcpi_retransmits > 0};
+  return TcpAcknowledged{info.tcpi_bytes_acked, info.tcpi_unacked > 0 || info.tcpi_notsent_bytes > 0, info.tcpi_unacked > 0,
+                         info.tcpi_unacked > 0 && info.tcpi_retransmits > 0};
 }
 
 void outlast_outages(int fd, std::uint64_t patience_ms) {
