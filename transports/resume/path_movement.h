@@ -7,7 +7,7 @@ namespace seto::resume {
 // Whether the peer's kernel acknowledges anything of what a socket sent, as seen by looks at it while a link makes no progress.
 class PathMovement final {
  public:
-  // By the kernel.
+  // The state of the socket, as the kernel of this host reports it.
   struct Seen {
     std::uint64_t acknowledged = 0;  // bytes
     bool in_flight = false;          // bytes are sent and not acknowledged
@@ -34,9 +34,9 @@ class PathMovement final {
   }
 
   [[nodiscard]] bool stands_still(std::uint64_t for_ns, std::uint64_t now_ns) const { return now_ns - moved_ns_ >= for_ns; }
-  // Since begin().
+  // The peer's kernel has acknowledged something since begin().
   [[nodiscard]] bool was_answered() const { return answered_; }
-  // At every look for so long bytes were in flight, and none was acknowledged.
+  // For so long, every look found bytes in flight, and none of them was acknowledged.
   [[nodiscard]] bool is_unanswered(std::uint64_t for_ns, std::uint64_t now_ns) const {
     return unanswered_ns_ != 0 && now_ns - unanswered_ns_ >= for_ns;
   }

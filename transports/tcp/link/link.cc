@@ -308,7 +308,7 @@ void Link::look_at_sockets() {
     any_stalled = any_stalled || socket->stalled;
     if (!flow.used || !(flow.is_limited() || uses_several_routes())) continue;
     socket->in_flight = socket->pipe.in_flight() + socket->pipe.held();
-    if (!socket->stalled) flow.in_flight += socket->in_flight;  // what that has waits for the kernel, and holds nothing back
+    if (!socket->stalled) flow.in_flight += socket->in_flight;  // the bytes of a stalled one hold nothing back
   }
   if (any_stalled) leave_dead_paths();
   for (RouteFlow& flow : flows_) flow.decide_room();

@@ -36,8 +36,8 @@ void queue_padding(LinkSocket& socket, std::uint32_t length) {
   socket.own.push({frame, kNothing, nullptr, nullptr});
 }
 
-// One socket of each. The kernel of the peer answers. (An acknowledgement would count as progress of the link there.) Returns how
-// many there are.
+// One socket of each other route sends an empty frame, which the kernel of the peer acknowledges. (A frame that tells what was
+// heard would count as progress of the link at the peer.) Returns the number of frames.
 std::size_t ask_other_routes(const Sockets& sockets, std::size_t route) {
   std::uint32_t asked = 1U << route;
   for (const auto& one : sockets) {
@@ -48,7 +48,7 @@ std::size_t ask_other_routes(const Sockets& sockets, std::size_t route) {
   return static_cast<std::size_t>(std::popcount(asked)) - 1;
 }
 
-// Since they were asked.
+// The peer's kernel has acknowledged something over another route since that was asked.
 bool another_route_answers(const Sockets& sockets, std::size_t route) {
   return std::any_of(sockets.begin(), sockets.end(), [route](const auto& one) {
     return one->route != route && one->live() && !one->stalled && one->movement.was_answered();
@@ -126,7 +126,7 @@ std::uint64_t Link::stall_look_ns() const {
   return looked_ns_ > progress_ns_ ? looked_ns_ + stall_ns() / 4 : progress_ns_ + stall_ns();
 }
 
-// A route that takes over then begins with a wide window, and not with 10 segments in a round trip.
+// The padding widens the window of the socket, so that a route that takes over does not begin with 10 segments in a round trip.
 void Link::widen(Socket& socket) {
   if (!has_backup() || !far() || !continues()) return;
   queue_padding(socket, kPadding);
