@@ -207,6 +207,8 @@ def constants_of_link(facts, turns):
     if "cached_bytes" in facts:
         lines.append(f"{facts['tier']}.cached_gigabytes_per_second {facts['cached_bytes_per_second'] / 1e9:.6g}")
         lines.append(f"{facts['tier']}.cached_kilobytes {facts['cached_bytes'] / 1024:.6g}")
+    if "long_message_bytes" in facts:
+        lines.append(f"{facts['tier']}.long_message_kilobytes {facts['long_message_bytes'] / 1024:.6g}")
     return lines
 
 

@@ -47,6 +47,8 @@ struct BoundStream {
   StreamGeometry geometry;
   bool coded = false;
   bool lent = false;  // it has no slots on GPUs
+  // The host lends a message of so many bytes or more. Its sender decides that alone: a receiver reads what a message says.
+  std::uint64_t lends_from = 16 << 10;
   std::vector<std::uint32_t> receivers;
 };
 

@@ -3,12 +3,6 @@
 #include "transports/partial_lender.h"
 
 namespace seto {
-namespace {
-
-// A shorter message is copied into a slot: that costs less than waiting until the receiver has read it.
-constexpr std::uint64_t kWorthLending = 16 << 10;
-
-}  // namespace
 
 Result<HostStreams> HostStreams::open(const BoundProgram& program, PeerGroup& peer_group) {
   HostStreams streams;
@@ -35,7 +29,8 @@ Status HostStreams::open_source(const BoundProgram& program, const BoundSource& 
   return {};
 }
 
-// `bytes`: of the first piece. A message that may be lent has no other.
+// `bytes`: of the first piece. A message that may be lent has no other. A short one is copied into a slot: that costs less than
+// waiting until the receiver has read it.
 Status HostStreams::open_target(const BoundProgram& program, const BoundTarget& bound, std::uint64_t bytes,
                                 PeerGroup& peer_group) {
   HostTarget& target = targets.emplace_back();
@@ -46,7 +41,7 @@ Status HostStreams::open_target(const BoundProgram& program, const BoundTarget& 
   SETO_ASSIGN(auto stream, peer_group.open_send(end.address, end.receivers, end.geometry));
   target.stream = stream.get();
   target.peer = static_cast<Rank>(end.receivers.front());
-  if (bound.lent_space != Space::channel && bytes >= kWorthLending) {
+  if (bound.lent_space != Space::channel && bytes >= end.lends_from) {
     target.lending = stream->lending();
     if (target.lending == nullptr) {
       target.lending = dynamic_cast<PartialLender*>(stream.get());

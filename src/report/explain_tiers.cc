@@ -137,6 +137,7 @@ std::vector<TierFacts> tier_facts(const Question& question, const Tiers& tiers, 
     facts.message_seconds = model.of(kind).message_seconds;
     facts.cached_bytes_per_second = model.of(kind).cached_bytes_per_second;
     facts.cached_bytes = model.of(kind).cached_bytes;
+    facts.long_message_bytes = model.of(kind).long_message_bytes;
     add_origins(facts, kind, model, live == nullptr ? nullptr : &live->sites);
     if (kind == TierKind::world && tiers.slowest_rate() > 0) {
       facts.bytes_per_second = tiers.slowest_rate();
@@ -167,7 +168,7 @@ std::string text_of(const TierFacts& facts) {
             (facts.sockets_are_set ? " (SETO_TCP_STREAMS)" : "");
     text += ", slices of " + size_text(facts.slice_bytes) + " on the wire" + (facts.slice_is_set ? " (SETO_SLICE_BYTES)" : "");
   } else {
-    text += "; shared memory";
+    text += "; shared memory, long messages from " + amount_text(facts.long_message_bytes);
   }
   text += ", " + facts.codec;
   return text + (facts.codec_origin.empty() ? "\n" : " (" + facts.codec_origin + ")\n");
@@ -180,6 +181,7 @@ void add_facts(JsonWriter& json, const TierFacts& facts) {
   json.key("message_seconds").number(facts.message_seconds);
   if (facts.cached_bytes_per_second > 0)
     json.key("cached_bytes_per_second").number(facts.cached_bytes_per_second).key("cached_bytes").number(facts.cached_bytes);
+  if (facts.long_message_bytes > 0) json.key("long_message_bytes").number(facts.long_message_bytes);
   if (!facts.link.empty()) json.key("link").value(facts.link);
   if (facts.has_flow) {
     json.key("window_bytes").number(facts.flow.window_bytes).key("sockets").number(std::uint64_t{facts.flow.sockets});

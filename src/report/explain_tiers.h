@@ -20,8 +20,9 @@ struct TierFacts {
   double message_seconds = 0;
   double cached_bytes_per_second = 0;  // of a node, with the bytes that are cached; 0: not known
   double cached_bytes = 0;
-  std::string link;  // the link between sites that binds, as in "0>1"; empty: the tier has no such link
-  Flow flow;         // of a tier beyond the node
+  double long_message_bytes = 0;  // of a node
+  std::string link;               // the link between sites that binds, as in "0>1"; empty: the tier has no such link
+  Flow flow;                      // of a tier beyond the node
   bool has_flow = false;
   bool sockets_are_set = false;   // SETO_TCP_STREAMS
   bool slice_is_set = false;      // SETO_SLICE_BYTES

@@ -112,8 +112,10 @@ std::string node_words(const TierCost& node) {
   if (node.cached_bytes_per_second > 0)
     std::snprintf(cache.data(), cache.size(), ", %.3g GB/s within %.4g KiB", node.cached_bytes_per_second / 1e9,
                   node.cached_bytes / 1024);
+  std::array<char, 48> lending{};
+  std::snprintf(lending.data(), lending.size(), ", long messages from %.3g KiB", node.long_message_bytes / 1024);
   return microseconds(node.latency_seconds) + ", " + rate.data() + ", " + microseconds(node.message_seconds) + " a message" +
-         cache.data();
+         cache.data() + lending.data();
 }
 
 // The constants of nodes that earlier jobs of this user measured.

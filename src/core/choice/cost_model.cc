@@ -31,6 +31,8 @@ constexpr Constant kConstants[] = {
     {"node.cached_gigabytes_per_second", [](CostModel& costs) -> double& { return costs.node.cached_bytes_per_second; }, 1e9,
      true},
     {"node.cached_kilobytes", [](CostModel& costs) -> double& { return costs.node.cached_bytes; }, 1024, true},
+    {"node.long_message_kilobytes", [](CostModel& costs) -> double& { return costs.node.long_message_bytes; }, 1024},
+    {"node.last_level_kilobytes", [](CostModel& costs) -> double& { return costs.node.last_level_bytes; }, 1024, true},
     {"site.latency_us", [](CostModel& costs) -> double& { return costs.site.latency_seconds; }, 1e-6},
     {"site.gigabytes_per_second", [](CostModel& costs) -> double& { return costs.site.bytes_per_second; }, 1e9},
     {"site.message_us", [](CostModel& costs) -> double& { return costs.site.message_seconds; }, 1e-6, true},

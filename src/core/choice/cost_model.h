@@ -24,6 +24,11 @@ struct TierCost {
   // pass over a slot moves lines from one core to another. 0: not known, and all passes cost half a copy.
   double cached_bytes_per_second = 0;
   double cached_bytes = 0;
+  // Within a node: a message of this length or longer stays in its sender's buffer, if its receivers can read it there. It
+  // follows from latency and rate where they were measured (boundaries.h).
+  double long_message_bytes = 0;
+  // Within a node: the largest cache that a core reaches. 0: not known.
+  double last_level_bytes = 0;
 
   friend bool operator==(const TierCost&, const TierCost&) = default;
 };
@@ -50,7 +55,7 @@ std::string_view name_of(CostSource source);
 struct CostModel {
   // Two ranks of one machine: 0.1 us and 25 GB/s where their cores share a cache, 0.35 us and 12 GB/s where they do not.
   // A message is a system call at each end beyond the node.
-  TierCost node{0.25e-6, 15e9, 0.05e-6, 100e9, 1 << 20};
+  TierCost node{0.25e-6, 15e9, 0.05e-6, 100e9, 1 << 20, 16 << 10, 32 << 20};
   TierCost site{8e-6, 3.0e9, 2e-6};
   TierCost world{30e-3, 0.1e9, 2e-6};
   // A hop between ranks that share a core is a switch of the scheduler (measured, 4 ranks on 2 cores: 2.4 us for 1 hop).

@@ -12,11 +12,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <utility>
 
 #include "src/base/fd.h"
 #include "src/base/log.h"
 #include "src/base/text.h"
+#include "src/core/choice/boundaries.h"
 
 namespace seto {
 namespace {
@@ -25,6 +27,8 @@ constexpr std::string_view kFirstLine =
     "# Constants of choice that jobs measured on this machine; seto info calibration shows them.\n";
 constexpr std::string_view kLastLine = "end\n";  // a file without it was cut short
 constexpr std::string_view kFileType = ".txt";
+// The one follows from other constants, and the kernel says the other at once, so no file contains them.
+constexpr std::string_view kNotKept[] = {"node.long_message_kilobytes", "node.last_level_kilobytes"};
 constexpr std::size_t kLongestKeptFile = 4096;
 constexpr int kMostJobs = 1'000'000;
 
@@ -145,6 +149,7 @@ void KeptConstants::take(const TierCost& measured) {
     node.cached_bytes_per_second = measured.cached_bytes_per_second;
     node.cached_bytes = measured.cached_bytes;
   }
+  node.long_message_bytes = long_message_bytes_of(node);
   jobs = std::min(jobs + 1, kMostJobs);
 }
 
@@ -155,7 +160,9 @@ std::string kept_text(const MeasuredMachine& machine, const KeptConstants& const
   const std::string all = costs_text(costs);
   for (std::size_t begin = 0; begin < all.size();) {
     const std::size_t end = all.find('\n', begin) + 1;
-    if (all.compare(begin, 5, "node.") == 0) text += all.substr(begin, end - begin);
+    const std::string line = all.substr(begin, end - begin);
+    const bool is_kept = std::none_of(std::begin(kNotKept), std::end(kNotKept), [&](auto key) { return line.starts_with(key); });
+    if (line.starts_with("node.") && is_kept) text += line;
     begin = end;
   }
   return text + std::string(kLastLine);
@@ -178,7 +185,9 @@ Result<KeptConstants> parse_kept(std::string_view text, const MeasuredMachine& m
   others.node = CostModel().node;
   others.source = CostSource::shipped;
   if (others != CostModel()) return failure(Code::invalid_argument, "it has constants of other links than a node's");
-  return KeptConstants{costs.node, static_cast<int>(*count)};
+  KeptConstants kept{costs.node, static_cast<int>(*count)};
+  kept.node.long_message_bytes = long_message_bytes_of(kept.node);
+  return kept;
 }
 
 KeptFiles KeptFiles::of_user() {

@@ -10,6 +10,7 @@
 #include "src/base/far_link.h"
 #include "src/codec/codec.h"
 #include "src/core/call/ids.h"
+#include "src/core/choice/boundaries.h"
 #include "src/core/choice/link_codec.h"
 #include "src/core/choice/peer_budget.h"
 #include "src/engine/coding.h"
@@ -33,8 +34,6 @@ double wire_share(const Question& question) {
 constexpr std::uint64_t kLargestWindow = 256 << 20;
 
 constexpr std::uint64_t kSmallestSlice = 16 << 10;
-constexpr std::uint64_t kLargestSlice = 256 << 10;
-constexpr std::uint64_t kLargestSliceOfAChain = 512 << 10;
 constexpr std::uint64_t kPage = 4 << 10;
 
 // Slices of a long link that are shorter cost more than they gain.
@@ -59,24 +58,32 @@ std::uint64_t slice_of_a_long_link(std::uint64_t chunk, const PlanLoad& load, do
 }
 
 constexpr std::uint32_t kDepth = 2;
+constexpr std::uint64_t kSmallestSharedSlice = 64 << 10;  // of ranks that share a core, or a cache with many slots
 
 // The longest slice of which the slots that a rank fills stay in its cache. Within a node each chunk that it sends has slots of
 // its own. Measured, 4 ranks on 2 cores with 1 MiB each, slices of 64 / 128 / 256 / 512 KiB: an all_reduce of 4 MiB, which sends
 // four chunks, takes 758, 726, 795 and 998 us, an all_gather, which sends one, 370, 299, 291 and 291.
 std::uint64_t longest_slice(const PlanLoad& load, double chunks_of_a_part, const Tiers& tiers, const CostModel& model) {
-  if (tiers.count() > 1 || tiers.kind(0) != TierKind::node || model.node.cached_bytes <= 0) return kLargestSlice;
+  const std::uint64_t largest = largest_slice(load.passes_on(), tiers, model);
+  if (tiers.count() > 1 || tiers.kind(0) != TierKind::node || model.node.cached_bytes <= 0) return largest;
   const double rings = std::max(1.0, load.rank.sent * std::round(chunks_of_a_part));  // the last one may be shorter
   const auto fitting = static_cast<std::uint64_t>(model.node.cached_bytes / (kDepth * rings));
-  return std::clamp(std::bit_floor(fitting), 4 * kSmallestSlice, load.passes_on() ? kLargestSliceOfAChain : kLargestSlice);
+  return std::clamp(std::bit_floor(fitting), kSmallestSharedSlice, largest);
 }
+
+// The slices that choice may take.
+struct SliceLimits {
+  std::uint64_t largest = 0;  // that does not overlap with others
+  std::uint64_t longest = 0;  // as longest_slice()
+};
 
 // A slice is long enough that its synchronisation does not show. A message that ranks pass on has eight slices if it is long
 // enough, so that stages overlap. Where ranks share a core every slice costs a switch, so there are two, or at least four of
-// those that are longer than kLargestSlice.
-std::uint64_t slice_in_cache(std::uint64_t chunk, const PlanLoad& load, double crowding, std::uint64_t longest) {
-  if (crowding <= 1) return std::clamp(std::bit_ceil(load.passes_on() ? chunk / 8 : chunk), kSmallestSlice, longest);
-  const std::uint64_t of_two = std::min(std::bit_ceil(chunk / 2), kLargestSlice);
-  return std::clamp(std::max(of_two, std::bit_floor(chunk / 4)), 4 * kSmallestSlice, longest);
+// those that are longer than the largest one.
+std::uint64_t slice_in_cache(std::uint64_t chunk, const PlanLoad& load, double crowding, const SliceLimits& limits) {
+  if (crowding <= 1) return std::clamp(std::bit_ceil(load.passes_on() ? chunk / 8 : chunk), kSmallestSlice, limits.longest);
+  const std::uint64_t of_two = std::min(std::bit_ceil(chunk / 2), limits.largest);
+  return std::clamp(std::max(of_two, std::bit_floor(chunk / 4)), kSmallestSharedSlice, limits.longest);
 }
 
 // The input of an algorithm's candidates and their estimates.
@@ -98,8 +105,10 @@ Cut cut_for(const Candidacy& one, const PlanLoad& load) {
   const bool is_long = flow.order == StepOrder::readiness;
   const double wire_bytes = static_cast<double>(flow.slice_bytes) / side_by_side(load, one.tiers);
   const double chunks = static_cast<double>(one.question.bytes) / static_cast<double>(chunk);
-  return {is_long ? slice_of_a_long_link(chunk, load, wire_bytes, one.share())
-                  : slice_in_cache(chunk, load, one.question.crowding, longest_slice(load, chunks, one.tiers, one.model)),
+  return {is_long
+              ? slice_of_a_long_link(chunk, load, wire_bytes, one.share())
+              : slice_in_cache(chunk, load, one.question.crowding,
+                               {largest_slice(false, one.tiers, one.model), longest_slice(load, chunks, one.tiers, one.model)}),
           kDepth, flow.order, flow.window_bytes};
 }
 

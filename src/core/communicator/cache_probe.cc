@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 
 #include "src/device/reduce.h"
 
@@ -50,6 +51,19 @@ CacheCost probe_cache(const std::function<void(std::uint64_t bytes)>& pass, cons
   }
   found.bytes = std::max(found.bytes, kAssumedBytes);  // the end of the cache was not reached
   return found;
+}
+
+double last_level_cache_bytes(const std::string& folder) {
+  constexpr int kMostCaches = 16;
+  double largest = 0;
+  for (int index = 0; index < kMostCaches; ++index) {
+    std::ifstream file(folder + "/index" + std::to_string(index) + "/size");
+    double kilobytes = 0;
+    char unit = 0;
+    if (!(file >> kilobytes >> unit)) break;
+    if (unit == 'K') largest = std::max(largest, kilobytes * 1024);
+  }
+  return largest;
 }
 
 SumPass::SumPass() {

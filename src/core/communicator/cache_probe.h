@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 namespace seto {
@@ -20,6 +21,9 @@ inline constexpr std::uint64_t kMostCacheProbeBytes = 4 << 20;
 // Measures passes over more and more bytes until they become slow. `pass(bytes)`: works on operands of so many bytes together.
 // The fastest of several batches counts, since every disturbance makes a batch longer.
 CacheCost probe_cache(const std::function<void(std::uint64_t bytes)>& pass, const std::function<double()>& seconds);
+
+// The largest cache of a processor, as the kernel describes it in that folder. 0: it does not.
+double last_level_cache_bytes(const std::string& folder = "/sys/devices/system/cpu/cpu0/cache");
 
 // The pass of a real machine: the sum of two vectors, with the kernel that calls use.
 class SumPass final {

@@ -65,6 +65,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& bootstrap,
   communicator->rates_.start(constants, options.inherited);
   const RateVersions::Known known = communicator->rates_.known();
   communicator->launches_->use(known.costs, known.version);
+  communicator->transfers_->use(store_sizes(known.costs.node));
   communicator->calibration_ns_ = monotonic_ns() - start_ns;
   // Only now, when all ranks have the same settings, so that what they found is the same.
   if (!found_site.empty()) communicator->context_->remember_site(found_site, options.config.site_round_trip_us);

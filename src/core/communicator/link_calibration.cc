@@ -60,6 +60,12 @@ MeasuredMachine machine_of(const Communicator& communicator) {
   return MeasuredMachine::here(usable_cores(), communicator.ranks_a_core());
 }
 
+// Neither measured nor kept: the kernel says it at once.
+TierCost with_last_level(TierCost node) {
+  if (const double bytes = last_level_cache_bytes(); bytes > 0) node.last_level_bytes = bytes;
+  return node;
+}
+
 // The constants of a node that the leader takes from earlier jobs instead of measuring. The other ranks need not look.
 std::optional<TierCost> kept_node(const Communicator& communicator) {
   if (communicator.config().calibrate != Calibrate::automatic || leader_on_node(communicator) != communicator.rank())
@@ -96,7 +102,7 @@ Result<std::string> own_statement(const Communicator& communicator) {
   if (config.shared_memory_limit < kMemoryNeeded) return statement_of(Wish::unable, {});
   if (const std::optional<TierCost> node = kept_node(communicator)) {
     CostModel costs;
-    costs.node = *node;
+    costs.node = with_last_level(*node);
     return statement_of(Wish::kept, costs);
   }
   return statement_of(Wish::unknown, {});
@@ -184,7 +190,7 @@ Result<CostModel> measure(Communicator& communicator, const TierSet& needed, Dea
       Line line(communicator, follower, until);
       const TierKind kind = tiers.kind(tier);
       SETO_ASSIGN(costs.of(kind), lead(line, kind, CostModel::knows_near_link(communicator.sites(), kind)));
-      if (kind == TierKind::node) costs.node = keep_node(communicator, costs.node);
+      if (kind == TierKind::node) costs.node = with_last_level(keep_node(communicator, costs.node));
     } else if (communicator.rank() == follower) {
       Line line(communicator, leader, until);
       SETO_TRY(follow(line));

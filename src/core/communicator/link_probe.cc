@@ -5,6 +5,7 @@
 
 #include "src/base/far_link.h"
 #include "src/base/log.h"
+#include "src/core/choice/boundaries.h"
 #include "src/core/communicator/cache_probe.h"
 
 namespace seto {
@@ -73,8 +74,11 @@ bool is_plausible(double measured, double shipped) {
 TierCost plausible_node(const TierCost& cost) {
   const TierCost shipped = CostModel().node;
   if (is_plausible(cost.latency_seconds, shipped.latency_seconds) &&
-      is_plausible(cost.bytes_per_second, shipped.bytes_per_second))
-    return cost;
+      is_plausible(cost.bytes_per_second, shipped.bytes_per_second)) {
+    TierCost believed = cost;
+    believed.long_message_bytes = long_message_bytes_of(cost);
+    return believed;
+  }
   SETO_LOG(info,
            "a hop within this machine seemed to take %.3g us at %.3g GB/s; other programs kept it busy, so the shipped constants "
            "stay (%.3g us, %.3g GB/s): name measured ones in SETO_TUNING_FILE",

@@ -8,6 +8,7 @@
 #include "src/base/text.h"
 #include "src/core/call/call_shape.h"
 #include "src/core/call/ids.h"
+#include "src/core/choice/boundaries.h"
 #include "src/core/choice/codec_setting.h"
 #include "src/core/choice/link_codec.h"
 #include "src/engine/coding.h"
@@ -122,7 +123,8 @@ StoreTuner& LaunchCache::stores_for(Collective collective, std::uint64_t bytes) 
   const auto width = static_cast<int>(std::bit_width(bytes));
   const auto half = stores_.find({collective, width - 1});
   return stores_
-      .try_emplace({collective, width}, bytes, setup_.here.config->slot_store, half == stores_.end() ? nullptr : &half->second)
+      .try_emplace({collective, width}, bytes, setup_.here.config->slot_store, half == stores_.end() ? nullptr : &half->second,
+                   store_sizes(costs_.node))
       .first->second;
 }
 
@@ -180,6 +182,13 @@ void LaunchCache::tell_of_exact(const Call& call, const Question& question, cons
   told_of_exact_ = true;
 }
 
+void LaunchCache::set_lending(BoundProgram& program, const Question& question) const {
+  const CostModel model = question.deterministic ? CostModel() : costs_;
+  for (BoundStream& stream : program.streams)
+    if (stream.address.sender == static_cast<std::uint32_t>(setup_.rank))
+      stream.lends_from = lends_from(setup_.rank, stream.receivers, setup_.here.tiers_of(question), question.crowding, model);
+}
+
 Result<std::unique_ptr<BoundShape>> LaunchCache::bind(const Call& call, InPlace in_place) {
   const Question question = question_of(call, setup_.here);
   const Tiers& tiers = setup_.here.tiers_of(question);
@@ -224,6 +233,7 @@ Result<std::unique_ptr<BoundShape>> LaunchCache::bind(const Call& call, InPlace 
   bound->recorded = recorded(call, {bound->bytes, algorithm_id(choice.algorithm->name), choice.codec, request.digest});
   SETO_ASSIGN(BoundProgram program, bind_program(request));
   bound->receives = program.receives();
+  set_lending(program, question);
   SETO_ASSIGN(bound->executor, HostExecutor::open(std::move(program), choice.cut.order, *setup_.peer_group));
   SETO_LOG_AS(debug, (LogOrigin{setup_.rank, 0}), "%s runs as %s%s%s, in slices of %llu elements, %u in flight",
               describe(call.collective, call.count, call.type, call.op, call.root).c_str(), choice.algorithm->name.data(),

@@ -13,6 +13,7 @@
 #include "src/core/choice/planner.h"
 #include "src/core/launch/store_tuner.h"
 #include "src/core/record/flight_recorder.h"
+#include "src/engine/bound_program.h"
 #include "src/engine/executor.h"
 #include "transports/peer_group.h"
 
@@ -103,6 +104,7 @@ class LaunchCache final {
   void tell_of_exact(const Call& call, const Question& question, const Choice& choice);
   void tell_of_pin(const Question& question, const Choice& choice);
   [[nodiscard]] Finish finish_of(const Call& call) const;
+  void set_lending(BoundProgram& program, const Question& question) const;
   void make_room();
   void drop_other_versions();
   static bool same(const Key& key, const Call& call, InPlace in_place);

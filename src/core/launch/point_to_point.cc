@@ -174,6 +174,13 @@ std::optional<PreparedTransfers> PointToPoint::take_waiting(const Transfer& rece
   return prepared;
 }
 
+// The calibration has moved messages before its constants were known.
+void PointToPoint::use(const StoreSizes& sizes) {
+  if (sizes == store_sizes_) return;
+  store_sizes_ = sizes;
+  stores_.clear();
+}
+
 PreparedTransfers PointToPoint::prepare(const TransferCall& call) {
   PreparedTransfers prepared;
   if (call.transfers.size() > kMostTransfers) {  // checked before any transfer has its number
@@ -203,7 +210,8 @@ PreparedTransfers PointToPoint::prepare(const TransferCall& call) {
     bytes = std::max(bytes, bound.header.size);
   }
   if (StoreTuner::matters(bytes))
-    prepared.stores = &stores_.try_emplace(static_cast<int>(std::bit_width(bytes)), bytes, slot_store_).first->second;
+    prepared.stores =
+        &stores_.try_emplace(static_cast<int>(std::bit_width(bytes)), bytes, slot_store_, nullptr, store_sizes_).first->second;
   prepared.launch = std::make_unique<TransferLaunch>(std::move(program).value(), std::exchange(bound_, {}));
   return prepared;
 }

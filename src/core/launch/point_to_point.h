@@ -93,6 +93,7 @@ class PointToPoint final {
  public:
   PointToPoint(Rank rank, int ranks, PeerGroup& peer_group, SlotStore slots);
 
+  void use(const StoreSizes& sizes);  // while no call is under way
   PreparedTransfers prepare(const TransferCall& call);
 
   // all_to_all_v calls begin in the order of their numbers, like every collective.
@@ -141,6 +142,7 @@ class PointToPoint final {
   std::vector<LocalTransfer> last_transfers_;
   std::shared_ptr<const LocalProgram> last_program_;
   SlotStore slot_store_;
+  StoreSizes store_sizes_;
   std::map<int, StoreTuner> stores_;  // by power of two of the bytes of a call
 };
 

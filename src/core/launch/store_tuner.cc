@@ -21,14 +21,14 @@ constexpr StoreTuner::Way kWaysInOrder[] = {
 
 }  // namespace
 
-StoreTuner::StoreTuner(std::uint64_t bytes, SlotStore slots, const StoreTuner* half) {
+StoreTuner::StoreTuner(std::uint64_t bytes, SlotStore slots, const StoreTuner* half, const StoreSizes& sizes) {
   for (Way way : kWaysInOrder) {
-    if (way.results == Store::past_cache && bytes < kBeyondCache) continue;
+    if (way.results == Store::past_cache && bytes < sizes.beyond_cache) continue;
     if (slots != SlotStore::automatic && (way.slots == Store::cached) != (slots == SlotStore::cached)) continue;
     way.index = ways_;
     way_[ways_++] = way;
   }
-  if (bytes >= kBeyondEveryCache) half_ = half;
+  if (bytes >= sizes.beyond_every_cache) half_ = half;
 }
 
 // Beyond every cache all sizes behave alike, and trying all ways again would cost eight of the longest calls.

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "src/base/config.h"
+#include "src/core/choice/boundaries.h"
 #include "src/device/reduce.h"
 
 namespace seto {
@@ -28,7 +29,8 @@ class StoreTuner final {
 
   // Results go past the cache only if they are too large to stay in it. `slots`: the setting SETO_SLOT_STORE. `half`: the tuner
   // for half the bytes, which lives as long as this one; or null.
-  explicit StoreTuner(std::uint64_t bytes, SlotStore slots = SlotStore::automatic, const StoreTuner* half = nullptr);
+  explicit StoreTuner(std::uint64_t bytes, SlotStore slots = SlotStore::automatic, const StoreTuner* half = nullptr,
+                      const StoreSizes& sizes = {});
 
   // The way of the next call of this size. All ranks count calls alike.
   Way next();
@@ -36,9 +38,6 @@ class StoreTuner final {
   void took(const Way& way, std::uint64_t ticks);
 
  private:
-  static constexpr std::uint64_t kBeyondCache = 1 << 20;
-  static constexpr std::uint64_t kBeyondEveryCache = 16 << 20;
-
   void inherit();
   std::array<Way, kMostWays> way_{};
   std::uint32_t ways_ = 0;

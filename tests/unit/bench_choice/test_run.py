@@ -101,6 +101,11 @@ class Simulated(unittest.TestCase):
         one["links"][0] |= {"cached_bytes_per_second": 2e11, "cached_bytes": 1048576}
         self.assertIn("\nnode.cached_gigabytes_per_second 200\nnode.cached_kilobytes 1024\n", tables.constants_of(place_of("shm-2"), one, 2))
 
+    def test_where_messages_are_long_is_among_the_constants(self):
+        one = point({})
+        one["links"][0] |= {"long_message_bytes": 18944}
+        self.assertIn("\nnode.long_message_kilobytes 18.5\n", tables.constants_of(place_of("shm-2"), one, 2))
+
     def test_ranks_of_loopback_that_share_a_core_wait_for_each_others_messages(self):
         self.assertIn("node.message_us 0.4\n", tables.constants_of(place_of("tcp-4"), point({}, ranks=4), 2))
         self.assertIn("node.message_us 0.2\n", tables.constants_of(place_of("shm-4"), point({}, ranks=4), 2))

@@ -4,6 +4,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <string>
 
 namespace seto {
 namespace {
@@ -85,6 +90,22 @@ TEST(CacheProbe, MeasuresThisMachine) {
   EXPECT_GT(cost.bytes_per_second, 0);
   EXPECT_GE(cost.bytes, 128 << 10);
   EXPECT_LE(cost.bytes, static_cast<double>(kMostCacheProbeBytes));
+}
+
+// As Linux describes caches, in any order.
+TEST(CacheProbe, TheLargestCacheIsThatOfTheKernel) {
+  const std::string folder = ::testing::TempDir() + "seto_caches_" + std::to_string(std::random_device{}());
+  const char* const sizes[] = {"32K", "1024K", "32768K", "48K"};
+  for (std::size_t index = 0; index < std::size(sizes); ++index) {
+    const std::string cache = folder + "/index" + std::to_string(index);
+    std::filesystem::create_directories(cache);
+    std::ofstream(cache + "/size") << sizes[index] << "\n";
+  }
+  EXPECT_EQ(last_level_cache_bytes(folder), 32 << 20);
+  std::ofstream(folder + "/index2/size") << "unknown\n";
+  EXPECT_EQ(last_level_cache_bytes(folder), 1 << 20);
+  std::filesystem::remove_all(folder);
+  EXPECT_EQ(last_level_cache_bytes(folder), 0) << "a kernel that does not say it";
 }
 
 }  // namespace

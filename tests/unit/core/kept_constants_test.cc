@@ -13,6 +13,8 @@
 #include <thread>
 #include <vector>
 
+#include "src/core/choice/boundaries.h"
+
 namespace seto {
 namespace {
 
@@ -45,6 +47,19 @@ TEST_F(KeptConstantsFile, IsReadAsItWasWritten) {
   ASSERT_TRUE(read);
   expect_same(*read, kConstants);
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(files_.folder()), {}), 1) << "nothing else stays in the folder";
+}
+
+// Files of earlier versions do not name it, and those versions would refuse a file that does.
+TEST_F(KeptConstantsFile, DoesNotContainWhatFollowsFromTheOthers) {
+  const std::string text = kept_text(kMachine, kConstants);
+  EXPECT_THAT(text, ::testing::Not(HasSubstr("long_message")));
+  EXPECT_THAT(text, ::testing::Not(HasSubstr("last_level")));
+  const TierCost read = parse_kept(text, kMachine).value().node;
+  EXPECT_DOUBLE_EQ(read.long_message_bytes, long_message_bytes_of(read));
+  TierCost slow = kConstants.node;
+  slow.latency_seconds *= 16;
+  const TierCost read_slow = parse_kept(kept_text(kMachine, {slow, 3}), kMachine).value().node;
+  EXPECT_DOUBLE_EQ(read_slow.long_message_bytes, 16 * 2.5e-7 * 12.5e9 / 2);
 }
 
 TEST_F(KeptConstantsFile, OfAnotherProcessorKernelNumberOfCoresCrowdingOrBuildIsAnother) {
@@ -159,6 +174,7 @@ TEST(KeptConstants, AreTheBestOfSeveralJobs) {
   expect_same(kept, {{3e-7, 10e9, 1e-7}, 1});
   kept.take({9e-5, 12e9, 2e-5});  // the machine was busy while messages were short
   expect_same(kept, {{3e-7, 12e9, 1e-7}, 2});
+  EXPECT_DOUBLE_EQ(kept.node.long_message_bytes, long_message_bytes_of(kept.node));
   kept.take({1e-7, 1e9, 3e-7});
   expect_same(kept, {{1e-7, 12e9, 5e-8}, 3});  // a latency contains the cost of two messages
   EXPECT_FALSE(kept.suffices());

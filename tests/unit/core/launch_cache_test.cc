@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "src/base/log.h"
+#include "src/core/launch/point_to_point.h"
 #include "tests/support/peer_groups.h"
 
 namespace seto {
@@ -82,6 +83,120 @@ TEST_F(Cache, KeepsMoreOnlyForOperationsUnderWay) {
   for (BoundShape* const shape : shapes) shape->end();
   find(kMost + 11);
   EXPECT_EQ(cache_.kept(), kMost);
+}
+
+// ---- lending ----
+
+// Counts the streams that are asked whether they lend. None does.
+class AskedPeerGroup final : public PeerGroup {
+ public:
+  explicit AskedPeerGroup(PeerGroup& own) : own_(own) {}
+
+  [[nodiscard]] std::uint32_t members() const override { return own_.members(); }
+  [[nodiscard]] PeerStatus& status() override { return own_.status(); }
+  Result<std::unique_ptr<SendStream>> open_send(StreamAddress, std::span<const std::uint32_t>, const StreamGeometry&) override {
+    return std::unique_ptr<SendStream>(new Stream(asked));
+  }
+  Result<std::unique_ptr<ReceiveStream>> open_receive(StreamAddress address, const StreamGeometry& geometry) override {
+    return own_.open_receive(address, geometry);
+  }
+  Result<std::unique_ptr<PairSender>> open_pair_send(std::uint32_t receiver) override { return own_.open_pair_send(receiver); }
+  Result<std::unique_ptr<PairReceiver>> open_pair_receive(std::uint32_t sender) override {
+    return own_.open_pair_receive(sender);
+  }
+  void complete(std::uint64_t operation) override { own_.complete(operation); }
+  [[nodiscard]] Status failure() const override { return own_.failure(); }
+
+  int asked = 0;
+
+ private:
+  class Stream final : public SendStream {
+   public:
+    explicit Stream(int& asked) : asked_(asked) {}
+    std::byte* acquire(Mark) override { return nullptr; }
+    void commit(Mark, std::size_t) override {}
+    [[nodiscard]] std::uint64_t handed_over(std::uint64_t) const override { return 0; }
+    [[nodiscard]] std::uint64_t acknowledged(std::uint64_t) const override { return 0; }
+    [[nodiscard]] std::uint64_t released(std::uint64_t) const override { return 0; }
+    [[nodiscard]] LendingSender* lending() override {
+      ++asked_;
+      return nullptr;
+    }
+
+   private:
+    int& asked_;
+  };
+
+  PeerGroup& own_;
+};
+
+class LendingCache : public Cache {
+ protected:
+  // Whether a broadcast of so many bytes may be lent to the other rank.
+  bool lends(const CostModel& costs, const Tiers& tiers, std::uint64_t bytes) {
+    AskedPeerGroup peer_group(members_[0]->peer_group());
+    LaunchCache cache({0, {2, &config_, 1, &tiers, &costs, &tiers}, &peer_group});
+    call_.collective = Collective::broadcast;
+    call_.count = bytes / sizeof(float);
+    EXPECT_TRUE(cache.find(call_).ok());
+    return peer_group.asked > 0;
+  }
+};
+
+TEST_F(LendingCache, FollowsTheConstantsOfTheNode) {
+  EXPECT_TRUE(lends(costs_, tiers_, 16 << 10)) << "shipped";
+  EXPECT_FALSE(lends(costs_, tiers_, (16 << 10) - 64));
+  costs_.source = CostSource::measured;
+  costs_.node.long_message_bytes = 40 << 10;
+  EXPECT_TRUE(lends(costs_, tiers_, 40 << 10));
+  EXPECT_FALSE(lends(costs_, tiers_, (40 << 10) - 64));
+  costs_.node.long_message_bytes = 8 << 10;
+  EXPECT_TRUE(lends(costs_, tiers_, 8 << 10));
+  EXPECT_FALSE(lends(costs_, tiers_, (8 << 10) - 64));
+}
+
+TEST_F(LendingCache, IsAsShippedInADeterministicCallAndBeyondTheNode) {
+  costs_.source = CostSource::measured;
+  costs_.node.long_message_bytes = 40 << 10;
+  const Tiers hosts = made_up_tiers(2, 2, 1).value();
+  EXPECT_TRUE(lends(costs_, hosts, 16 << 10)) << "beyond the node";
+  EXPECT_FALSE(lends(costs_, hosts, (16 << 10) - 64));
+  call_.deterministic = true;
+  EXPECT_TRUE(lends(costs_, tiers_, 16 << 10)) << "deterministic";
+  EXPECT_FALSE(lends(costs_, tiers_, (16 << 10) - 64));
+}
+
+// ---- ways of storing ----
+
+TEST_F(Cache, TriesTheWaysOfStoringThatTheCacheAsksFor) {
+  const auto streams = [this](double cached_bytes) {
+    costs_.node.cached_bytes = cached_bytes;
+    LaunchCache cache({0, {2, &config_, 1, &tiers_, &costs_, &tiers_}, &members_[0]->peer_group()});
+    call_.count = (512 << 10) / sizeof(float);
+    StoreTuner& stores = *cache.find(call_).value()->stores;
+    bool found = false;
+    for (int call = 0; call < 8; ++call) found |= stores.next().results == Store::past_cache;
+    return found;
+  };
+  EXPECT_FALSE(streams(1 << 20));
+  EXPECT_TRUE(streams(512 << 10));
+}
+
+TEST_F(Cache, MessagesTryTheWaysOfStoringThatTheCacheAsksFor) {
+  PointToPoint transfers(0, 2, members_[0]->peer_group(), SlotStore::automatic);
+  std::vector<std::byte> source(512 << 10);
+  const Transfer send{LocalTransfer::Direction::send, 1, source.data(), nullptr, source.size(), DataType::uint8, {}};
+  const auto streams = [&] {
+    TransferCall call;
+    call.transfers = {&send, 1};
+    StoreTuner& stores = *transfers.prepare(call).stores;
+    bool found = false;
+    for (int turn = 0; turn < 8; ++turn) found |= stores.next().results == Store::past_cache;
+    return found;
+  };
+  EXPECT_FALSE(streams()) << "shipped";
+  transfers.use({512 << 10, 16 << 20});
+  EXPECT_TRUE(streams()) << "also of a size that was used before";
 }
 
 // ---- a pinned algorithm that cannot run ----

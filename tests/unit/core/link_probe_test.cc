@@ -82,6 +82,15 @@ TEST(LinkProbe, PassesOverTheCacheAreMeasuredOnANodeOnly) {
   EXPECT_EQ(probe_link(busy.actions(), TierKind::node).value(), CostModel().node) << "the cache of a busy machine as well";
 }
 
+TEST(LinkProbe, AMessageIsLongWhereItsBytesCostMoreThanHalfItsHop) {
+  ModelLink link{2.4e-6, 50e9, 0.1e-6};
+  EXPECT_NEAR(probe_link(link.actions(), TierKind::node).value().long_message_bytes, 30e3, 100);
+  link.bytes_per_second /= 2;
+  EXPECT_NEAR(probe_link(link.actions(), TierKind::node).value().long_message_bytes, 15e3, 100);
+  ModelLink busy{4e-3, 10e9};
+  EXPECT_EQ(probe_link(busy.actions(), TierKind::node).value().long_message_bytes, 16 << 10) << "shipped";
+}
+
 // A latency contains a send and a receive, so none of them takes longer than its half.
 TEST(LinkProbe, AMessageCostsHalfALatencyAtMost) {
   ModelLink link{20e-6, 3e9, 50e-6};

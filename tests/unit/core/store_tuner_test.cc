@@ -61,6 +61,23 @@ TEST(StoreTuner, ResultsThatStayInTheCacheAreNotStreamed) {
   }
 }
 
+TEST(StoreTuner, TheCachesOfTheMachineDecideWhatIsTried) {
+  const auto streams = [](std::uint64_t bytes, const StoreSizes& sizes) {
+    StoreTuner choice(bytes, SlotStore::automatic, nullptr, sizes);
+    bool found = false;
+    for (int call = 0; call < 8; ++call) {
+      const StoreTuner::Way way = choice.next();
+      found |= way.results == Store::past_cache;
+      choice.took(way, 100);
+    }
+    return found;
+  };
+  EXPECT_FALSE(streams(512 << 10, {}));
+  EXPECT_TRUE(streams(512 << 10, {512 << 10, 16 << 20}));
+  EXPECT_TRUE(streams(1 << 20, {}));
+  EXPECT_FALSE(streams(1 << 20, {2 << 20, 16 << 20}));
+}
+
 TEST(StoreTuner, SlotsCanBeSettled) {
   for (const SlotStore slots : {SlotStore::cached, SlotStore::streamed}) {
     StoreTuner choice(4 << 20, slots);
@@ -85,6 +102,8 @@ TEST(StoreTuner, BeyondEveryCacheStartsWithTheResultOfHalfTheSize) {
   const StoreTuner fresh(16 << 20);
   StoreTuner other(32 << 20, SlotStore::automatic, &fresh);  // has no measurements yet
   EXPECT_EQ(times_chosen(other, kGood, 8), 2);
+  StoreTuner in_a_large_cache(32 << 20, SlotStore::automatic, &half, {1 << 20, 64 << 20});
+  EXPECT_EQ(times_chosen(in_a_large_cache, kGood, 8), 2);
 }
 
 }  // namespace

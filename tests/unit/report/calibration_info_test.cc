@@ -41,7 +41,8 @@ TEST_F(CalibrationInfo, SaysWhatIsKeptAndWhetherJobsUseIt) {
   const MeasuredMachine here = MeasuredMachine::here(usable_cores(), 1);
   const TierCost node{2.5e-7, 12.5e9, 6.25e-8, 200e9, 1 << 20};
   ASSERT_TRUE(files().write(here, {node, 2}).ok());
-  EXPECT_THAT(text(), HasSubstr("0.25 us, 12.5 GB/s, 0.0625 us a message, 200 GB/s within 1024 KiB  (2 jobs: measured until 4)"));
+  EXPECT_THAT(text(), HasSubstr("0.25 us, 12.5 GB/s, 0.0625 us a message, 200 GB/s within 1024 KiB, "
+                                "long messages from 8 KiB  (2 jobs: measured until 4)"));
   ASSERT_TRUE(files().write(here, {node, KeptConstants::kEnough}).ok());
   EXPECT_THAT(text(), HasSubstr("(4 jobs: the next ones use it)"));
   EXPECT_THAT(text(), Not(HasSubstr("another machine")));

@@ -167,13 +167,15 @@ TEST(Explain, StatesTheFactsOfEachTierAndWhereTheyComeFrom) {
   const CostModel costs = costs_of_far_sites();
   allow_link_codec(question, ReduceOp::sum, tiers, costs);
   const std::string text = explain(question, tiers, costs, ReportFormat::text).value();
-  EXPECT_THAT(text, HasSubstr("  node 2 members: 0.30 us, 15 GB/s (measured by exchanges); shared memory, exact\n"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("  node 2 members: 0.30 us, 15 GB/s (measured by exchanges); shared memory, long messages from 16K, exact\n"));
   EXPECT_THAT(text, HasSubstr("  world 2 members: 30.000 ms (half the round trip, measured), 125 MB/s (assumed); window 32M, 4 "
                               "sockets for a pair of ranks, slices of "));
   EXPECT_THAT(text, HasSubstr(" on the wire, fp16 (chosen for the link)\n"));
   const std::string json = explain(question, tiers, costs, ReportFormat::json).value();
-  EXPECT_THAT(json, AllOf(HasSubstr(R"("links":[{"tier":"node","members":2,)"), HasSubstr(R"("rate_origin":"assumed")"),
-                          HasSubstr(R"("window_bytes":33554432,"sockets":4,)"),
+  EXPECT_THAT(json, AllOf(HasSubstr(R"("links":[{"tier":"node","members":2,)"), HasSubstr(R"("long_message_bytes":16384,)"),
+                          HasSubstr(R"("rate_origin":"assumed")"), HasSubstr(R"("window_bytes":33554432,"sockets":4,)"),
                           HasSubstr(R"("codec":"fp16","codec_origin":"chosen for the link")")));
 }
 

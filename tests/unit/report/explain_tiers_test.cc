@@ -79,7 +79,8 @@ TEST(TierText, OfTheNodeHasNoSockets) {
   TierFacts facts = facts_of_test();
   facts.tier = "node";
   facts.has_flow = false;
-  EXPECT_THAT(text_of(facts), EndsWith("; shared memory, exact\n"));
+  facts.long_message_bytes = 18'900;
+  EXPECT_THAT(text_of(facts), EndsWith("; shared memory, long messages from 18.5K, exact\n"));
 }
 
 TEST(TierText, AgreesInNumber) {
