@@ -24,6 +24,7 @@ GRACE_S = 15  # a command that has exceeded its limit is killed inside within 3 
 POLL_S = 0.02
 CONSOLE_LINES = 60
 DEVICES_LIMIT_S = 60
+MEMORY_MIB = 2048
 
 # The emulator steps through string instructions piece by piece, and multiplies without carry slowly: without them the kernel copies
 # and computes checksums twice as fast. no_timer_check: the kernel counts the ticks of its timer within a short time, and panics where
@@ -71,23 +72,27 @@ def remove_stale():
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def command_line(image, job, options=""):
+def command_line(image, job, options="", nodes=1):
     def share(name, path, more=""):
         return ["-fsdev", f"local,id={name},path={path},security_model=none{more}", "-device", f"virtio-9p-pci,fsdev={name},mount_tag={name}"]
 
     # Without the PM timer of this board (-M microvm boots 0.2 s sooner) one boot in twenty does not find its clock.
-    words = [QEMU, "-M", "q35", "-accel", "tcg,thread=multi,tb-size=512", "-cpu", PROCESSOR, "-smp", "2", "-m", "2048"]
+    words = [QEMU, "-M", "q35", "-accel", "tcg,thread=multi,tb-size=512", "-cpu", PROCESSOR, "-smp", "2", "-m", f"{MEMORY_MIB}"]
     words += ["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-serial", "stdio", "-monitor", "none"]
+    for node in range(nodes) if nodes > 1 else ():
+        words += ["-object", f"memory-backend-ram,id=memory{node},size={MEMORY_MIB // nodes}M"]
+        words += ["-numa", f"node,nodeid={node},cpus={node},memdev=memory{node}"]
     words += ["-kernel", str(image.kernel), "-initrd", str(image.first_files), "-append", f"{KERNEL_OPTIONS} {options}".strip()]
     return words + share("host", "/", ",readonly=on,multidevs=remap") + share("job", job)
 
 
 class Machine:
-    """Use it in a `with`; its end kills the machine. The thread that enters must outlive it (the kernel kills the machine with it)."""
+    """Use it in a `with`; its end kills the machine. The thread that enters must outlive it (the kernel kills the machine with it).
+    `nodes`: with 2, each processor is a NUMA node with half of the memory."""
 
-    def __init__(self, build, image=None, boot_limit_s=BOOT_LIMIT_S, kernel_options=""):
+    def __init__(self, build, image=None, boot_limit_s=BOOT_LIMIT_S, kernel_options="", nodes=1):
         self.build, self.image = Path(build), image or find_image()
-        self.boot_limit_s, self.kernel_options = boot_limit_s, kernel_options
+        self.boot_limit_s, self.kernel_options, self.nodes = boot_limit_s, kernel_options, nodes
         self.boots, self.boot_s, self.number, self.consoles = 0, 0.0, 0, []  # consoles: of boots that failed
         self.process = self.job = self.folder = None
 
@@ -120,7 +125,7 @@ class Machine:
         self.job = Path(self.folder.name)
         shutil.copy(HERE / "inside" / "agent.sh", self.job / "agent.sh")
         options = self.kernel_options if self.boots == 1 else f"loglevel=7 {self.kernel_options}"  # so that a second failure explains itself
-        self.process = Process(command_line(self.image, self.job, options))
+        self.process = Process(command_line(self.image, self.job, options, self.nodes))
         clock = OwnTime(self.pid)
         booted = self._wait_for(self._start("true"), clock, self.boot_limit_s)
         self.boot_s = clock.wall_s

@@ -42,7 +42,7 @@ class Run:
     def all_of(self):
         try:
             while self.pending:
-                with Machine(self.options.build) as machine:
+                with Machine(self.options.build, nodes=self.options.nodes) as machine:
                     prepared_s = machine.make_devices(self.options.devices, self.options.netem)
                     say(f"virtual machine: {machine.image.release}, booted in {machine.boot_s:.1f} s, devices after {prepared_s:.1f} s more")
                     for text in machine.consoles:
@@ -92,7 +92,7 @@ def run_list(options):
 
 
 def run_command(options):
-    with Machine(options.build) as machine:
+    with Machine(options.build, nodes=options.nodes) as machine:
         machine.make_devices(options.devices, options.netem)
         return machine.run(" ".join(options.command), options.limit, echo=print_now).status
 
@@ -105,6 +105,7 @@ def parse(words):
     )
     parser.add_argument("programs", nargs="*", metavar="PROGRAM", help="of tests/rdma_lab/programs.txt (default: all)")
     parser.add_argument("--devices", type=int, default=2, help="number of RoCE devices, all on one bridge (default: 2)")
+    parser.add_argument("--nodes", type=int, choices=(1, 2), default=1, help="NUMA nodes; 2: one for each processor (default: 1)")
     parser.add_argument("--netem", default="", metavar="'OPTION...'", help="on the link of every device, such as 'delay 1ms loss 0.1%%'")
     parser.add_argument("--limit", type=float, default=300, metavar="SECONDS", help="of the command (default: 300)")
     parser.add_argument("--build", type=Path, default=Path(os.environ.get("LAB_BUILD", ROOT / "build")), help="build folder")

@@ -133,6 +133,11 @@ class Machines(MachineCase):
         self.assertEqual(made.run("grep -l sleep /proc/[0-9]*/comm").output, "")
         self.assertEqual(made.run("true").status, 0)
 
+    def test_a_machine_may_have_two_numa_nodes(self):
+        with machine.Machine(BUILD, nodes=2) as made:
+            folder = "/sys/devices/system/node"
+            self.assertEqual(made.run(f"cat {folder}/has_memory {folder}/node0/cpulist {folder}/node1/cpulist").output, "0-1\n0\n1\n")
+
     def test_a_machine_that_dies_says_so_with_its_console(self):
         with machine.Machine(BUILD) as made, self.assertRaises(machine.MachineLost) as caught:
             made.run("echo before; echo c >/proc/sysrq-trigger; sleep 100", limit_s=50)
