@@ -328,7 +328,8 @@ SETO_API setoResult_t setoLaunchOutcomeFunction(setoStream_t stream, setoOutcome
 /* ---- Contexts, error feedback: beyond NCCL ----------------------------------------------------------------------- */
 
 /* A context holds the connections, slots and progress that several communicators of one rank share. If ranks are threads, each
- * has its own context. config may be NULL; only memory, affinity, hostId and siteId are used. */
+ * has its own context. config may be NULL; only its hostId and siteId are used: they hold for the communicators that join the
+ * context, unless the config of a communicator states its own. */
 SETO_API setoResult_t setoContextCreate(setoContext_t *context, const setoConfig_t *config);
 /* Returns setoInvalidUsage while a communicator uses the context. */
 SETO_API setoResult_t setoContextDestroy(setoContext_t context);

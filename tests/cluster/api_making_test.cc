@@ -236,6 +236,46 @@ SETO_TEST_ALONE(ApiMaking, contexts_are_shared_and_outlive_nobody) {
   });
 }
 
+// The description of the host of this rank, which the first rank of each host gives.
+std::string own_topology(setoComm_t comm) {
+  std::string text(std::size_t{1} << 20, '\0');
+  std::size_t size = 0;
+  EXPECT_TRUE(succeeded(setoCommTopology(comm, text.data(), text.size(), &size)));
+  return text.substr(0, size);
+}
+
+SETO_TEST_ALONE(ApiMaking, communicators_of_a_context_are_where_it_says) {
+  setoUniqueId ids[2];
+  for (setoUniqueId& id : ids) ASSERT_TRUE(succeeded(setoGetUniqueId(&id)));
+  on_threads(2, [&](int rank) {
+    const std::string host = rank == 0 ? "left-host" : "right-host";
+    setoConfig_t where = SETO_CONFIG_INITIALIZER;
+    where.hostId = host.c_str();
+    where.siteId = "of-the-context";
+    setoContext_t context = nullptr;
+    ASSERT_TRUE(succeeded(setoContextCreate(&context, &where)));
+    setoConfig_t config = SETO_CONFIG_INITIALIZER;
+    config.context = context;
+    setoComm_t apart = nullptr;
+    ASSERT_TRUE(succeeded(setoCommInitRankConfig(&apart, 2, ids[0], rank, &config)));
+    expect_works(apart, 2);
+    const std::string found = own_topology(apart);
+    EXPECT_NE(found.find(host), std::string::npos) << found;
+    EXPECT_NE(found.find("of-the-context"), std::string::npos) << found;
+    setoConfig_t together = config;
+    together.hostId = "both-here";
+    setoComm_t near = nullptr;
+    ASSERT_TRUE(succeeded(setoCommInitRankConfig(&near, 2, ids[1], rank, &together)));
+    expect_works(near, 2);
+    EXPECT_EQ(own_topology(near).find("both-here") != std::string::npos, rank == 0) << "ranks of one host";
+    setoComm_t child = nullptr;
+    ASSERT_TRUE(succeeded(setoCommSplit(apart, 0, rank, &child, nullptr)));
+    EXPECT_NE(own_topology(child).find(host), std::string::npos) << "a child is where its parent is";
+    for (const setoComm_t comm : {child, near, apart}) EXPECT_TRUE(succeeded(setoCommDestroy(comm)));
+    EXPECT_TRUE(succeeded(setoContextDestroy(context)));
+  });
+}
+
 SETO_TEST_ALONE(ApiMaking, unknown_variables_are_refused_by_name) {
   ASSERT_EQ(setenv("SETO_ALGORITM", "ring", 1), 0);
   setoComm_t comm = nullptr;

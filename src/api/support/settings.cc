@@ -92,6 +92,15 @@ Status take_values(Config& config, const setoConfig_t& from) {
   return {};
 }
 
+// Where a rank is, is a matter of its context, whose connections depend on it: what the struct of the context stated holds for
+// its communicators, unless theirs states something else.
+Status take_place(Config& config, const Config& of_context) {
+  const auto stated = [&](ConfigField field) { return of_context.origin(field) == Origin::config_struct; };
+  if (stated(ConfigField::host_id)) SETO_TRY(take_text(config, ConfigField::host_id, of_context.host_id.c_str()));
+  if (stated(ConfigField::site_id)) SETO_TRY(take_text(config, ConfigField::site_id, of_context.site_id.c_str()));
+  return {};
+}
+
 }  // namespace
 
 Status check_struct(const void* data, const StructShape& shape) {
@@ -131,15 +140,16 @@ Result<Settings> with_struct(Settings base, const setoConfig_t* config) {
   if (config == nullptr) return base;
   SETO_TRY(check_struct(config, {"config", sizeof(setoConfig_t), sizeof(setoConfig_t), SETO_CONFIG_MAGIC}));
   SETO_TRY(check_absent(*config));
+  if (config->context != nullptr) {
+    SETO_TRY(check_handle(config->context));
+    base.context = config->context->context;
+    SETO_TRY(take_place(base.config, base.context->config()));
+  }
   SETO_TRY(take_values(base.config, *config));
   SETO_TRY(check_names(base.config, "algorithm", "codec"));
   SETO_ASSIGN(base.blocking, switch_of(number_in(config->blocking), base.blocking, "blocking"));
   SETO_ASSIGN(base.share_context, switch_of(number_in(config->splitShare), base.share_context, "splitShare"));
   if (config->commName != nullptr) base.name = std::string(config->commName, strnlen(config->commName, kNameLimit));
-  if (config->context != nullptr) {
-    SETO_TRY(check_handle(config->context));
-    base.context = config->context->context;
-  }
   base.bootstrap = {config->bootstrap.allGather, config->bootstrap.argument};
   return base;
 }

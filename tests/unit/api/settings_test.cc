@@ -120,6 +120,29 @@ TEST(ConfigStruct, OverridesAndSaysSo) {
   EXPECT_EQ(settings.config.origin(ConfigField::spin), Origin::default_value);
 }
 
+// Environment, context, struct of the communicator: the later one counts.
+TEST(ConfigStruct, TakesFromItsContextWhereItIs) {
+  setoConfig_t where = fresh();
+  where.hostId = "of the context";
+  setoContext_t context = nullptr;
+  ASSERT_EQ(setoContextCreate(&context, &where), setoSuccess);
+  Settings base;
+  base.config.host_id = base.config.site_id = "of the environment";
+  {
+    const Settings joined = changed(base, [&](setoConfig_t& config) { config.context = context; }).value();
+    EXPECT_EQ(joined.config.host_id, "of the context");
+    EXPECT_EQ(joined.config.origin(ConfigField::host_id), Origin::config_struct);
+    EXPECT_EQ(joined.config.site_id, "of the environment") << "the context states none";
+    EXPECT_NE(joined.context, nullptr);
+    const Settings own = changed(base, [&](setoConfig_t& config) {
+                           config.context = context;
+                           config.hostId = "of its own";
+                         }).value();
+    EXPECT_EQ(own.config.host_id, "of its own");
+  }
+  EXPECT_EQ(setoContextDestroy(context), setoSuccess);
+}
+
 TEST(ConfigStruct, CanTurnOffWhatTheParentTurnedOn) {
   Settings base;
   base.config.deterministic = true;
