@@ -65,7 +65,7 @@ struct ShmPeerGroup {
 }  // namespace
 
 Result<std::unique_ptr<PeerGroupSeat>> ShmSeat::reserve(std::shared_ptr<const ContextMemory> memory, slots::Pool& pool,
-                                                        const GroupSize& size) {
+                                                        const GroupSize& size, const NumaNodes& nodes) {
   const std::uint32_t ports = ports_of(size.ranks);
   const slots::BoardLayout layout(static_cast<std::uint32_t>(size.members), ports);
   // The status lines come first: behind a board they would keep its addresses from serving boards of other sizes.
@@ -76,11 +76,11 @@ Result<std::unique_ptr<PeerGroupSeat>> ShmSeat::reserve(std::shared_ptr<const Co
     return failure(reserved.status().code(), "%s (the board of a communicator of %d ranks, %d of them on this node)",
                    std::string(reserved.status().text()).c_str(), size.ranks, size.members);
   }
-  const BoardAddress address{reserved.value(), status_lines, random_identity()};
+  const BoardAddress address{reserved.value(), status_lines, random_identity(), nodes.node_of(cores_of_thread())};
   auto& lines = *reinterpret_cast<slots::StatusLines*>(memory->segment.data() + status_lines);
   Board board(pool, lines, address, layout.size());
   lines.begin(address.identity);
-  return std::unique_ptr<PeerGroupSeat>(new ShmSeat(std::move(memory), pool, ports, std::move(board)));
+  return std::unique_ptr<PeerGroupSeat>(new ShmSeat(std::move(memory), pool, nodes, ports, std::move(board)));
 }
 
 std::string ShmSeat::announcement() const { return {reinterpret_cast<const char*>(&board_.address()), sizeof(BoardAddress)}; }
@@ -99,6 +99,7 @@ Result<std::shared_ptr<PeerGroup>> ShmSeat::join(GroupMembers members) {
     member.board = address.board;
     member.status_lines = address.status_lines;
     member.identity = address.identity;
+    if (const auto node = static_cast<int>(address.node); nodes_.has(node)) member.node = node;
     const ContextMemory* memory = memory_.get();
     if (index != members.own) {
       ShmConnection& connection = shm_connection_of(one);

@@ -9,6 +9,7 @@
 
 #include "transports/peer_group_seat.h"
 #include "transports/shm/context_memory.h"
+#include "transports/shm/numa_nodes.h"
 #include "transports/slots/pool.h"
 #include "transports/slots/status_lines.h"
 
@@ -19,6 +20,7 @@ struct BoardAddress {
   std::uint64_t board = 0;         // offset in the segment
   std::uint64_t status_lines = 0;  // offset in the segment
   std::uint64_t identity = 0;      // a random number, which tells the owner of the lines from later owners
+  std::int64_t node = -1;          // the NUMA node of the member's cores; negative: it may run on several
 };
 
 // A board and status lines in a context's memory, which other members read. The destructor gives them back, unless keep() was
@@ -50,19 +52,21 @@ class Board final {
 // A place in a peer group of contexts that share memory.
 class ShmSeat final : public PeerGroupSeat {
  public:
-  // The pool outlives the seat and the group.
+  // The pool and the nodes outlive the seat and the group. The calling thread runs on the cores of the member.
   static Result<std::unique_ptr<PeerGroupSeat>> reserve(std::shared_ptr<const ContextMemory> memory, slots::Pool& pool,
-                                                        const GroupSize& size);
+                                                        const GroupSize& size, const NumaNodes& nodes = NumaNodes::of_machine());
 
   [[nodiscard]] std::string announcement() const override;
   [[nodiscard]] Result<std::shared_ptr<PeerGroup>> join(GroupMembers members) override;
 
  private:
-  ShmSeat(std::shared_ptr<const ContextMemory> memory, slots::Pool& pool, std::uint32_t ports, Board board)
-      : memory_(std::move(memory)), pool_(pool), ports_(ports), board_(std::move(board)) {}
+  ShmSeat(std::shared_ptr<const ContextMemory> memory, slots::Pool& pool, const NumaNodes& nodes, std::uint32_t ports,
+          Board board)
+      : memory_(std::move(memory)), pool_(pool), nodes_(nodes), ports_(ports), board_(std::move(board)) {}
 
   std::shared_ptr<const ContextMemory> memory_;
   slots::Pool& pool_;
+  const NumaNodes& nodes_;
   std::uint32_t ports_;
   Board board_;
 };

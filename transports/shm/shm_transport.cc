@@ -6,6 +6,7 @@
 #include "src/base/core_barrier.h"
 #include "src/control/local/local_connector.h"
 #include "transports/shm/contexts_of_process.h"
+#include "transports/shm/numa_nodes.h"
 #include "transports/shm/process_pairs.h"
 #include "transports/shm/shm_seat.h"
 
@@ -35,7 +36,8 @@ Result<std::unique_ptr<Transport>> ShmTransport::create(const TransportSetup& se
       kMemoryHeadSize, segment->size(),
       [segment](std::size_t offset, std::size_t size) { return segment->populate(offset, size); },
       [segment](std::size_t offset, std::size_t size) { return segment->release(offset, size); },
-      limit == kAutomatic ? segment->size() : limit);
+      limit == kAutomatic ? segment->size() : limit,
+      [segment](std::size_t offset, std::size_t size, int node) { prefer_node(segment->data() + offset, size, node); });
   ContextsOfProcess::instance().add(setup.context, memory);
   return std::unique_ptr<Transport>(std::move(transport));
 }

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -31,6 +33,7 @@ struct Member {
   // Set when the member's process stands still: it may go on later. Null: it cannot, or it reads nothing that is lent.
   const std::atomic<bool>* frozen = nullptr;
   LendingPartner* partner = nullptr;  // the member's process; null: it lends nothing to this one, or it is this one
+  int node = kAnyNode;                // the NUMA node on which the member runs, if the machine has several
 };
 
 // Wakes a sleeping member. Called from the data path, so it neither blocks nor allocates memory.
@@ -83,6 +86,13 @@ class Boards final {
   void wake_others() const {
     for (std::uint32_t member = 0; member < layout_.members(); ++member)
       if (member != setup_.own) wake(member);
+  }
+
+  // The NUMA node on which all these members run, or kAnyNode.
+  [[nodiscard]] int node_of(std::span<const std::uint32_t> members) const {
+    const int node = setup_.members[members.front()].node;
+    const auto is_there = [&](std::uint32_t index) { return setup_.members[index].node == node; };
+    return std::all_of(members.begin(), members.end(), is_there) ? node : kAnyNode;
   }
 
   [[nodiscard]] const char* called() const { return setup_.called; }

@@ -81,7 +81,8 @@ bool SlotPairSender::choose_ring(std::uint64_t size) {
   const auto wanted = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(std::bit_ceil(size), kSmallestSlot, kLargestSlot));
   if (wanted <= stride_) return true;
   if (stride_ > 0 && !taken(mark_of(message_ - 1, kWhole))) return true;
-  Result<std::size_t> larger = peer_group_.boards_.setup().pool->lease(std::size_t{wanted} * kDepth);
+  const int node = peer_group_.boards_.member(receiver_).node;
+  Result<std::size_t> larger = peer_group_.boards_.setup().pool->lease(std::size_t{wanted} * kDepth, node);
   if (!larger.ok()) {
     if (stride_ > 0) return true;
     peer_group_.fail(larger.status());

@@ -24,27 +24,52 @@ bool take(std::map<std::size_t, std::vector<std::size_t>>& free, std::size_t siz
 
 }  // namespace
 
-Result<std::size_t> Pool::lease(std::size_t size) {
+// A reader far from its slots is slower than one beside them, but an operation that has no slots fails.
+Result<std::size_t> Pool::lease(std::size_t size, int node) {
   const std::size_t need = rounded(size);
   const std::lock_guard lock(mutex_);
   std::size_t offset = 0;
-  if (!take(free_, need, offset)) {
-    SETO_TRY(check_room(need, "slots"));
-    SETO_TRY(check_limit(need, "slots"));
-    offset = extend(need);
-    if (Status populated = populate_(offset, need); !populated.ok()) {
-      next_ -= need;
-      return populated;
-    }
-    used_ += need;
+  if (!take_free_slots(need, node, offset)) {
+    if (Status made = make_slots(need, node, offset); !made.ok() && !take_free_slots(need, kAnyNode, offset)) return made;
   }
   leased_ += need;
   return offset;
 }
 
+bool Pool::take_free_slots(std::size_t need, int node, std::size_t& offset) {
+  if (take(free_[node], need, offset)) return true;
+  if (node != kAnyNode) return false;
+  return std::any_of(free_.begin(), free_.end(), [&](auto& of_node) { return take(of_node.second, need, offset); });
+}
+
+Status Pool::make_slots(std::size_t need, int node, std::size_t& offset) {
+  NodeRanges::Range* range = node == kAnyNode ? nullptr : node_ranges_.with_room(need, node);
+  if (range == nullptr) {
+    Status room = check_room(need, "slots");
+    if (!room.ok()) range = node_ranges_.with_room(need, kAnyNode);
+    if (!room.ok() && range == nullptr) return room;
+  }
+  SETO_TRY(check_limit(need, "slots"));
+  if (range == nullptr && node != kAnyNode) range = set_aside(need, node);
+  std::size_t& next = range != nullptr ? range->next : next_;
+  SETO_TRY(populate_(next, need));
+  offset = next;
+  next += need;
+  used_ += need;
+  return {};
+}
+
+// In a segment that is nearly full, most of the rest stays for boards and other nodes.
+NodeRanges::Range* Pool::set_aside(std::size_t need, int node) {
+  const std::size_t size = std::max(need, std::min(kNodeRange, (end_ - next_) / 8) / need * need);
+  const std::size_t begin = extend(size);
+  if (place_) place_(begin, size, node);
+  return node_ranges_.add(begin, size, node);
+}
+
 void Pool::give_back(std::size_t offset, std::size_t size) {
   const std::lock_guard lock(mutex_);
-  free_[rounded(size)].push_back(offset);
+  free_[node_ranges_.node_of(offset)][rounded(size)].push_back(offset);
   leased_ -= rounded(size);
 }
 

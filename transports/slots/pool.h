@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "src/base/result.h"
+#include "transports/slots/node_ranges.h"
 
 namespace seto::slots {
 
@@ -18,6 +19,12 @@ using Populate = std::function<Status(std::size_t offset, std::size_t size)>;
 // Releases the memory of a range. The range reads as zeros afterwards, for peers too.
 using Release = std::function<Status(std::size_t offset, std::size_t size)>;
 
+// Asks the system to take the pages of a range from a NUMA node. Called before they exist. It is a hint, which cannot fail.
+using Place = std::function<void(std::size_t offset, std::size_t size, int node)>;
+
+// Addresses that are set aside for slots of one NUMA node at a time. Not all of them need to be used: only pages are memory.
+inline constexpr std::size_t kNodeRange = std::size_t{64} << 20;
+
 // Allocates ranges of one segment for boards, status lines and slots. Sizes of slots are rounded up to powers of two from a page
 // on, so that a returned range fits the next stream; a returned board fits boards of the same size. Thread safe; not used on the
 // data path.
@@ -25,10 +32,17 @@ class Pool final {
  public:
   // `limit`: bytes that may be allocated, including those before `begin`. Boards count in full, though they are sparse.
   Pool(std::size_t begin, std::size_t end, Populate populate, Release release = {},
-       std::size_t limit = std::numeric_limits<std::size_t>::max())
-      : used_(begin), next_(begin), end_(end), limit_(limit), populate_(std::move(populate)), release_(std::move(release)) {}
+       std::size_t limit = std::numeric_limits<std::size_t>::max(), Place place = {})
+      : used_(begin),
+        next_(begin),
+        end_(end),
+        limit_(limit),
+        populate_(std::move(populate)),
+        release_(std::move(release)),
+        place_(std::move(place)) {}
 
-  Result<std::size_t> lease(std::size_t size);
+  // Slots whose pages should lie on that NUMA node. Slots of another node serve where there is neither memory nor room for these.
+  Result<std::size_t> lease(std::size_t size, int node = kAnyNode);
   void give_back(std::size_t offset, std::size_t size);
   // A board: all zeros, without memory until it is touched.
   Result<std::size_t> reserve(std::size_t size);
@@ -45,6 +59,9 @@ class Pool final {
 
  private:
   // The caller holds the mutex.
+  [[nodiscard]] bool take_free_slots(std::size_t need, int node, std::size_t& offset);
+  [[nodiscard]] Status make_slots(std::size_t need, int node, std::size_t& offset);
+  NodeRanges::Range* set_aside(std::size_t need, int node);  // after check_room
   [[nodiscard]] Status check_room(std::size_t need, const char* what) const;
   std::size_t extend(std::size_t need);  // after check_room
   [[nodiscard]] Status check_limit(std::size_t need, const char* what) const;
@@ -57,8 +74,10 @@ class Pool final {
   std::size_t leased_ = 0;
   Populate populate_;
   Release release_;
-  std::map<std::size_t, std::vector<std::size_t>> free_;         // slots, by size
-  std::map<std::size_t, std::vector<std::size_t>> free_boards_;  // by size
+  Place place_;
+  NodeRanges node_ranges_;
+  std::map<int, std::map<std::size_t, std::vector<std::size_t>>> free_;  // slots, by NUMA node and size
+  std::map<std::size_t, std::vector<std::size_t>> free_boards_;          // by size
   std::vector<std::size_t> free_status_lines_;
 };
 

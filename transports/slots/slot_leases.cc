@@ -2,9 +2,9 @@
 
 namespace seto::slots {
 
-Status SlotLeases::grow(Lease& lease, std::size_t size) {
+Status SlotLeases::grow(Lease& lease, std::size_t size, int node) {
   if (lease.size >= size) return {};
-  SETO_ASSIGN(const std::size_t offset, boards_.setup().pool->lease(size));
+  SETO_ASSIGN(const std::size_t offset, boards_.setup().pool->lease(size, node));
   if (lease.size > 0) boards_.setup().pool->give_back(lease.offset, lease.size);
   lease.offset = offset;
   lease.size = size;

@@ -34,8 +34,8 @@ class SlotLeases final {
 
   // Lives as long as this object. Allocates memory when the first stream of that port and target is opened.
   Use& use_of(std::uint32_t port, std::uint32_t target) { return in_use_[{port, target}]; }
-  // Makes the lease at least that large.
-  Status grow(Lease& lease, std::size_t size);
+  // Makes the lease at least that large, on that NUMA node if it has to be another one.
+  Status grow(Lease& lease, std::size_t size, int node);
   // Returns all slots to the pool that no receiver may still read. The rest stays leased for as long as the pool lives, unless
   // this is called again.
   void give_back();

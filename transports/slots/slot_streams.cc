@@ -111,7 +111,8 @@ bool SlotSender::choose_slots(Window& window, std::uint64_t operation) {
   window.goes_on = returns_ && own && lease->operation + 1 == operation;
   const auto& readers = own || address_.group == 0 ? receivers_ : peer_group_.others_;
   if (!window.goes_on && !peer_group_.passed(readers, lease->operation)) return false;
-  if (Status grown = peer_group_.leases_.grow(*lease, std::size_t{stride_} * geometry_.depth); !grown.ok()) {
+  const int node = peer_group_.boards_.node_of(receivers_);
+  if (Status grown = peer_group_.leases_.grow(*lease, std::size_t{stride_} * geometry_.depth, node); !grown.ok()) {
     peer_group_.fail(std::move(grown));
     return false;
   }
