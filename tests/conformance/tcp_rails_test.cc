@@ -12,6 +12,7 @@
 #include <random>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "tests/support/context_peer_groups.h"
@@ -129,6 +130,22 @@ TEST_F(TcpRails, AreNotTakenWhenThePeerHasLostThem) {
     ends_[0].link->peer_lost_rail(1, 1);
     EXPECT_FALSE(ends_[0].link->has_offers());
   }
+  pump();
+  std::tie(one, other) = support::connect_pipes(ends_[0].host->pipes(), ends_[1].host->pipes(), [this] { go_on(); });
+  {
+    const std::lock_guard lock(ends_[1].domain->lock());
+    ASSERT_TRUE(ends_[1].domain->take_path(*ends_[1].link, 1, PathPipe(std::move(other)), 2));
+  }
+  pump();
+  EXPECT_NE(ends_[1].link->rail(1), nullptr);
+  {
+    const std::lock_guard lock(ends_[0].domain->lock());
+    ASSERT_TRUE(ends_[0].domain->take_path(*ends_[0].link, 1, PathPipe(std::move(one)), 2));
+    ends_[0].link->peer_lost_rail(1, kAnyAttempt);
+    EXPECT_FALSE(ends_[0].link->has_offers());
+  }
+  pump();
+  EXPECT_EQ(ends_[1].link->rail(1), nullptr) << "the peer is told if it may use it";
   const auto expected = queue(0, 1, 1);
   ASSERT_TRUE(arrive(1, expected));
   EXPECT_EQ(ends_[0].link->rail(1), nullptr);

@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -62,7 +63,10 @@ struct RailEnd {
 // One socket over loopback, and two places for rails, between two hosts of two devices each.
 class TcpRails : public ::testing::Test {
  protected:
-  explicit TcpRails(FakeFabric::Drive drive = FakeFabric::Drive::by_hand)
+  // Sets up the rails of that end.
+  using MakeOpener = std::function<std::shared_ptr<tcp::RailOpener>(std::size_t end, PipeMaker& maker)>;
+
+  explicit TcpRails(FakeFabric::Drive drive = FakeFabric::Drive::by_hand, const MakeOpener& opener = {})
       : fabric_(std::make_unique<FakeFabric>(seed_, drive)), drive_(drive) {
     fabric_->add_ethernet("a0", "10.0.0.1");
     fabric_->add_ethernet("b0", "10.0.0.2");
@@ -84,6 +88,7 @@ class TcpRails : public ::testing::Test {
       setup.rails = 2;
       ends_[end].rails->tell(ends_[1 - end].rails);
       setup.rail_opener = ends_[end].rails;
+      if (opener) setup.rail_opener = opener(end, ends_[end].host->pipes());
       ends_[end].link = ends_[end].domain->add(std::move(setup)).value();
       const std::lock_guard lock(ends_[end].domain->lock());
       ends_[end].link->enter(kRailsGroup, ends_[end].frames, 0, 0);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <utility>
 
 #include "src/base/clock.h"
@@ -68,7 +67,7 @@ LinkRails::LinkRails(std::shared_ptr<AttemptRails> all, std::uint32_t peer, Pipe
       is_new_(role == PipeMaker::Role::selects && all_->setup().begin == Connect::all) {}
 
 void LinkRails::receive(std::string_view message) {
-  if (!given_up_ && inbox_.size() < kMostInbox && message.size() >= sizeof(Head)) inbox_.emplace_back(message);
+  if (!given_up_) inbox_.add(message);
 }
 
 void LinkRails::give_up() {
@@ -80,14 +79,20 @@ void LinkRails::give_up() {
 
 void LinkRails::advance(Domain& domain, Link& link) {
   if (given_up_ || channel_ == nullptr) return;
-  while (!inbox_.empty()) {
-    const std::string part = std::move(inbox_.front());
-    inbox_.pop_front();
-    take(part, link);
+  if (inbox_.is_overrun()) lose_all(link);
+  while (const auto message = inbox_.take()) {
+    take(*message, link);
+    // The peer may have begun the next set-up behind the message that ends this one: its rail counts before that is looked at,
+    // for the peer sends over it already, and its device has acknowledged what would be lost here.
+    go_on(domain, link);
   }
   if (given_up_) return;  // a rail that the peer has lost may have been the last path
   const bool wanted = all_->setup().begin == Connect::all || link.is_used();
   if (set_up_ == nullptr && role_ == PipeMaker::Role::selects && wanted) begin_missing(link);
+  go_on(domain, link);
+}
+
+void LinkRails::go_on(Domain& domain, Link& link) {
   if (set_up_ == nullptr) return;
   send_messages();
   const bool done = set_up_->advance();
@@ -106,13 +111,12 @@ void LinkRails::begin_missing(const Link& link) {
     is_new_ = false;
     ++number_;
     begin(static_cast<std::uint8_t>(rail), link);
-    return send(Word::begin, {});
+    return send(RailWord::begin, {});
   }
 }
 
 void LinkRails::begin(std::uint8_t rail, const Link& link) {
   rail_ = rail;
-  message_.clear();
   until_ns_ = monotonic_ns() + kSetUpNs;
   PipeMaker::Wanted wanted{role_, "rank " + std::to_string(peer_), {}, 0};
   if (role_ == PipeMaker::Role::selects) wanted.interface = interface_of(link.descriptor(0));
@@ -123,42 +127,44 @@ void LinkRails::begin(std::uint8_t rail, const Link& link) {
 }
 
 // The bytes come from the peer: what is of another set-up, or makes no sense, is dropped.
-void LinkRails::take(const std::string& part, Link& link) {
-  Head head;
-  std::memcpy(&head, part.data(), sizeof head);
+void LinkRails::take(const RailInbox::Message& message, Link& link) {
+  const RailHead& head = message.head;
   if (head.rail >= link.rails()) return;
-  if (head.word == Word::begin) {
+  if (head.word == RailWord::begin) {
     if (role_ == PipeMaker::Role::selects || head.number <= number_) return;
+    if (set_up_ != nullptr) broke(rail_, number_);  // the peer has given it up, or its last message was lost
     number_ = head.number;
     return begin(head.rail, link);
   }
-  if (head.word == Word::broken) return hear_broken(head, link);
-  if (head.word != Word::message || head.number != number_ || set_up_ == nullptr) return;
-  if (message_.size() + part.size() > kLongestMessage)
-    return failed(failure(Code::remote_error, "its messages about RDMA are too long"));
-  message_.append(part, sizeof head);
-  if (head.last == 0) return;
-  const std::string whole = std::exchange(message_, {});
-  if (const Status heard = set_up_->hear(whole); !heard.ok()) {
+  if (head.word == RailWord::broken) return hear_broken(head, link);
+  if (head.number != number_ || set_up_ == nullptr) return;
+  if (const Status heard = set_up_->hear(message.bytes); !heard.ok()) {
     send_messages();
     failed(heard);
   }
 }
 
 // An attempt that this end has given up already, or a rail that has been replaced, matches nothing.
-void LinkRails::hear_broken(const Head& head, Link& link) {
+void LinkRails::hear_broken(const RailHead& head, Link& link) {
   if (set_up_ != nullptr && head.number == number_ && head.rail == rail_)
     return failed(failure(Code::remote_error, "its process has given it up"));
   link.peer_lost_rail(link.sockets() - link.rails() + head.rail, head.number);
 }
 
-// A rail that broke before the peer could take it is told, too: its last message is read before this one.
-void LinkRails::broke(std::size_t rail, std::uint32_t attempt) {
-  if (!given_up_ && channel_ != nullptr) send({Word::broken, static_cast<std::uint8_t>(rail), 1, 0, attempt}, {});
+// Messages were dropped, and one of them may have told that the peer has lost a rail.
+void LinkRails::lose_all(Link& link) {
+  if (set_up_ != nullptr) failed(failure(Code::remote_error, "its process sends more messages about RDMA than are kept"));
+  for (std::size_t rail = 0; rail < link.rails() && !given_up_; ++rail)
+    link.peer_lost_rail(link.sockets() - link.rails() + rail, kAnyAttempt);
 }
 
-void LinkRails::send(Head head, std::string_view bytes) {
-  constexpr std::size_t kPart = kMessageLimit - sizeof(Head);
+// A rail that broke before the peer could take it is told, too: its last message is read before this one.
+void LinkRails::broke(std::size_t rail, std::uint32_t attempt) {
+  if (!given_up_ && channel_ != nullptr) send({RailWord::broken, static_cast<std::uint8_t>(rail), 1, 0, attempt}, {});
+}
+
+void LinkRails::send(RailHead head, std::string_view bytes) {
+  constexpr std::size_t kPart = kMessageLimit - sizeof head;
   do {
     const std::string_view some = bytes.substr(0, kPart);
     bytes.remove_prefix(some.size());
@@ -170,7 +176,7 @@ void LinkRails::send(Head head, std::string_view bytes) {
 }
 
 void LinkRails::send_messages() {
-  while (const auto message = set_up_->next_message()) send(Word::message, *message);
+  while (const auto message = set_up_->next_message()) send(RailWord::message, *message);
 }
 
 void LinkRails::ended(Domain& domain, Link& link) {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -14,6 +13,7 @@
 #include "src/base/wakeup.h"
 #include "src/control/channel/control_channels.h"
 #include "transports/byte_pipe.h"
+#include "transports/tcp/connect/rail_inbox.h"
 #include "transports/tcp/link/domain.h"
 
 namespace seto::tcp {
@@ -72,27 +72,15 @@ class LinkRails final : public RailOpener {
   static constexpr std::uint64_t kSetUpNs = 30'000'000'000;
   static constexpr std::uint64_t kFirstPauseNs = 100'000'000;
   static constexpr std::uint64_t kLongestPauseNs = 10'000'000'000;
-  static constexpr std::size_t kMostInbox = 64;                           // parts of messages
-  static constexpr std::size_t kLongestMessage = std::size_t{256} << 10;  // bytes
-
-  // broken: the rail of that set-up, or the set-up itself, has failed at the sender.
-  enum class Word : std::uint8_t { begin = 1, message, broken };
-  // In front of each part of a message.
-  struct Head {
-    Word word = Word::message;
-    std::uint8_t rail = 0;
-    std::uint8_t last = 1;  // part of the message
-    std::uint8_t reserved = 0;
-    std::uint32_t number = 0;  // of the set-up
-  };
-  static_assert(sizeof(Head) == 8);
 
   void begin_missing(const Link& link);
   void begin(std::uint8_t rail, const Link& link);
-  void take(const std::string& part, Link& link);
-  void hear_broken(const Head& head, Link& link);
-  void send(Word word, std::string_view bytes) { send({word, rail_, 1, 0, number_}, bytes); }
-  void send(Head head, std::string_view bytes);
+  void take(const RailInbox::Message& message, Link& link);
+  void hear_broken(const RailHead& head, Link& link);
+  void go_on(Domain& domain, Link& link);
+  void lose_all(Link& link);
+  void send(RailWord word, std::string_view bytes) { send({word, rail_, 1, 0, number_}, bytes); }
+  void send(RailHead head, std::string_view bytes);
   void send_messages();
   void ended(Domain& domain, Link& link);
   void failed(const Status& reason);
@@ -103,8 +91,7 @@ class LinkRails final : public RailOpener {
   std::shared_ptr<ControlChannel> channel_;
   bool given_up_ = false;
   bool is_new_;  // no rail has been tried yet, and the first one does not wait for traffic
-  std::deque<std::string> inbox_;
-  std::string message_;  // of which parts have come
+  RailInbox inbox_;
   std::unique_ptr<PipeSetUp> set_up_;
   std::uint8_t rail_ = 0;
   std::uint32_t number_ = 0;

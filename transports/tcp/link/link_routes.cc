@@ -165,10 +165,13 @@ bool Link::receive_rails() {
 void Link::peer_lost_rail(std::size_t path, std::uint32_t attempt) {
   if (broken() || kept_ == nullptr || path >= sockets_.size()) return;
   Socket& socket = *sockets_[path];
-  if (socket.offered.valid() && socket.attempt == attempt) {
+  const bool any = attempt == kAnyAttempt;
+  if (socket.offered.valid() && (any || socket.attempt == attempt)) {
     socket.offered.close();
     --offers_;
-  } else if (socket.live() && socket.pipe.rail() != nullptr && socket.of_attempt == attempt) {
+    if (any) rail_opener_->broke(path - (sockets_.size() - rails()), socket.attempt);  // the peer may use it
+  }
+  if (socket.live() && socket.pipe.rail() != nullptr && (any || socket.of_attempt == attempt)) {
     path_broke(socket, failure(Code::unavailable, "it broke at the peer"));
   }
 }

@@ -79,6 +79,9 @@ class PathDialer {
   virtual void give_up() = 0;
 };
 
+// In place of the number of an attempt, which counts from 1: it is not known which rail the peer has lost, and the own one ends.
+inline constexpr std::uint32_t kAnyAttempt = 0;
+
 // Sets up rails of a link. Called with the domain's lock held; neither blocks nor calls the link back, except in advance().
 class RailOpener {
  public:
