@@ -64,8 +64,13 @@ class PipeMaker {
  public:
   virtual ~PipeMaker() = default;
 
-  // So many pipes side by side to one peer can be of use. 0: there is no medium. Any thread, the same for as long as it lives.
+  // So many pipes side by side to one peer may be of use at some time. 0: there is no medium. Any thread, the same for as long as
+  // it lives.
   [[nodiscard]] virtual std::uint32_t rails() const = 0;
+  // So many of them may work now.
+  [[nodiscard]] virtual std::uint32_t usable() const = 0;
+  // Grows when usable() has changed, or when a pipe that could not be set up may be possible now.
+  [[nodiscard]] virtual std::uint64_t changes() const = 0;
 
   enum class Role : std::uint8_t { selects, follows };  // different at both ends
   struct Wanted {

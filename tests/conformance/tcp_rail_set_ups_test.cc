@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <atomic>
+#include <cerrno>
 #include <deque>
 #include <functional>
 #include <map>
@@ -34,8 +35,12 @@ class HeldChannel final : public ControlChannel {
   void send_message(std::uint64_t, std::uint32_t, std::uint32_t, std::string_view bytes) override {
     EXPECT_LE(bytes.size(), kMessageLimit);
     held.emplace_back(bytes);
+    ++sent;
+    if (RailWord{static_cast<std::uint8_t>(bytes[0])} == RailWord::begin) ++begun;
   }
   std::deque<std::string> held;
+  std::size_t sent = 0;
+  int begun = 0;
 
  private:
   std::atomic<bool> dead_{false};
@@ -191,6 +196,123 @@ TEST_F(RailSetUps, EachFrameComesOnceHoweverLateMessagesAre) {
   ASSERT_TRUE(turn_until(whole));
   EXPECT_TRUE(turn_until([&] { return all_there(); }));
   EXPECT_FALSE(ends_[0].link->broken() || ends_[1].link->broken());
+}
+
+class RailsOfLaterPorts : public RailSetUps {
+ protected:
+  void set_port(const std::string& device, rdma::PortState state) {
+    fabric_->set_port(device, 1, state);
+    take_events();
+  }
+  void take_events() {
+    for (support::RailEnd& end : ends_) end.domain->prepare_to_sleep();
+  }
+  // Nothing is begun that cannot succeed.
+  void expect_quiet() {
+    for (int turns = 0; turns < 20; ++turns) turn();
+    const std::size_t sent = channels_[0]->sent + channels_[1]->sent;
+    const Deadline until = Deadline::after_ms(250);  // the first pauses are shorter
+    while (!until.passed()) turn();
+    EXPECT_EQ(channels_[0]->sent + channels_[1]->sent, sent);
+  }
+};
+
+// At the end that selects, and at the end that follows.
+TEST_F(RailsOfLaterPorts, FillTheirPlaces) {
+  for (const char* const later : {"a1", "b1"}) {
+    set_port(later, rdma::PortState::down);
+    ASSERT_TRUE(turn_until([&] { return has_rail(0, 0) && has_rail(1, 0) && !has_rail(0, 1) && !has_rail(1, 1); })) << later;
+    expect_quiet();
+    set_port(later, rdma::PortState::active);
+    ASSERT_TRUE(turn_until([&] { return all_there(); })) << later;
+  }
+}
+
+TEST_F(RailsOfLaterPorts, ComeWithTheFirstPortThatIsUp) {
+  for (const char* const device : {"a0", "a1", "b0", "b1"}) set_port(device, rdma::PortState::down);
+  expect_quiet();
+  EXPECT_EQ(channels_[0]->sent + channels_[1]->sent, 0U);
+  set_port("a1", rdma::PortState::active);
+  turn();
+  EXPECT_GT(channels_[0]->sent, 0U) << "the other end has not said that it has no port";
+  expect_quiet();
+  const auto expected = queue(0, 100'000, 65'536);
+  ASSERT_TRUE(turn_until([&] { return ends_[1].frames.whole == expected; })) << "over the socket";
+  set_port("b1", rdma::PortState::active);
+  ASSERT_TRUE(turn_until([&] { return ends_[0].link->has_live_rail() && ends_[1].link->has_live_rail(); }));
+  for (const char* const device : {"a0", "b0"}) set_port(device, rdma::PortState::active);
+  ASSERT_TRUE(turn_until([&] { return all_there(); }));
+}
+
+// The port is up long before it has an address.
+TEST_F(RailsOfLaterPorts, ComeWithTheirAddress) {
+  for (const char* const device : {"a1", "b1"}) {
+    fabric_->set_address(device, {});
+    set_port(device, rdma::PortState::down);
+    set_port(device, rdma::PortState::active);
+    ASSERT_TRUE(turn_until([&] { return has_rail(0, 0) && has_rail(1, 0) && !has_rail(0, 1) && !has_rail(1, 1); }));
+    expect_quiet();
+    fabric_->set_address(device, device[0] == 'a' ? "10.1.0.1" : "10.1.0.2");
+    take_events();
+    ASSERT_TRUE(turn_until([&] { return all_there(); })) << device;
+  }
+}
+
+// Four tries have failed, and the pause before the next one is 1.6 s. An event of the port ends it.
+TEST_F(RailsOfLaterPorts, AreTriedSoonAfterAChange) {
+  ASSERT_TRUE(turn_until([&] { return all_there(); }));
+  set_port("a1", rdma::PortState::down);
+  ASSERT_TRUE(turn_until([&] { return !has_rail(0, 1) && !has_rail(1, 1); }));
+  constexpr int kCandidates = 4;  // pairs of GIDs of one pair of ports
+  for (int failures = 0; failures < 4 * kCandidates; ++failures) fabric_->fail(rdma::VerbsCall::create_queue_pair, ENOMEM);
+  const auto begun = [&, before = channels_[0]->begun] { return channels_[0]->begun - before; };
+  set_port("a1", rdma::PortState::active);
+  ASSERT_TRUE(turn_until([&] { return begun() == 4 && !rails_[0]->busy(); }));
+  set_port("a1", rdma::PortState::active);
+  const Deadline soon = Deadline::after_ms(150);
+  while (!soon.passed()) turn();
+  turn();
+  EXPECT_EQ(begun(), 5);
+  EXPECT_TRUE(turn_until([&] { return all_there(); }));
+}
+
+// The word of the end that follows about its ports may be among the messages that had no room.
+TEST_F(RailsOfLaterPorts, AreTriedWhenMessagesWereLost) {
+  set_port("b1", rdma::PortState::down);
+  ASSERT_TRUE(turn_until([&] { return has_rail(0, 0) && has_rail(1, 0) && !has_rail(0, 1) && !has_rail(1, 1); }));
+  expect_quiet();
+  const RailHead of_no_set_up{RailWord::message, 0, 1, 0, 99};
+  const std::string_view useless(reinterpret_cast<const char*>(&of_no_set_up), sizeof of_no_set_up);
+  for (std::size_t count = 0; count < RailInbox::kMostMessages; ++count) give(0, useless);
+  set_port("b1", rdma::PortState::active);
+  ends_[1].domain->pump();
+  ASSERT_FALSE(channels_[1]->held.empty());
+  deliver_to(0);
+  ASSERT_TRUE(turn_until([&] { return all_there(); }));
+}
+
+// A port that is farther from the memory than others carries data while no nearer one can, and no longer.
+TEST_F(RailsOfLaterPorts, AreOnFarPortsOnlyWhileNoNearOneIsUp) {
+  for (const char* const device : {"a1", "b1"}) {
+    fabric_->set_distance(device, 21);
+    set_port(device, rdma::PortState::active);  // its facts are asked for again
+  }
+  const auto only = [&](const std::string& device) {
+    const std::vector<std::string> all = ways();
+    return all.size() == 2 && all[1].starts_with("RDMA " + device) && has_rail(1, 0) != has_rail(1, 1);
+  };
+  ASSERT_TRUE(turn_until([&] { return only("a0"); }));
+  expect_quiet();
+  EXPECT_TRUE(only("a0"));
+  set_port("a0", rdma::PortState::down);
+  ASSERT_TRUE(turn_until([&] { return only("a1"); }));
+  const auto expected = queue(0, 100'000, 65'536);
+  ASSERT_TRUE(turn_until([&] { return ends_[1].frames.whole == expected; }));
+  EXPECT_TRUE(on_rails(0));
+  set_port("a0", rdma::PortState::active);
+  ASSERT_TRUE(turn_until([&] { return only("a0"); }));
+  expect_quiet();
+  EXPECT_TRUE(only("a0"));
 }
 
 }  // namespace

@@ -19,6 +19,13 @@ namespace {
 constexpr std::size_t kPiece = 256;        // bytes that are placed at once
 constexpr std::uint32_t kSilentTries = 8;  // steps that stand for one try at a port that is down
 
+std::vector<rdma::GidEntry> gids_of(const std::string& address) {
+  return {{0, rdma::gid_of("fe80::1"), rdma::GidType::roce_v1, 2, 0},
+          {1, rdma::gid_of("fe80::1"), rdma::GidType::roce_v2, 2, 0},
+          {2, rdma::gid_of(address), rdma::GidType::roce_v1, 2, 0},
+          {3, rdma::gid_of(address), rdma::GidType::roce_v2, 2, 0}};
+}
+
 }  // namespace
 
 FakeFabric::FakeFabric(std::uint64_t seed, Drive drive) : random_(seed) {
@@ -61,10 +68,7 @@ void FakeFabric::add_ethernet(const std::string& name, const std::string& addres
   port.link_layer = rdma::LinkLayer::ethernet;
   port.mtu = mtu;
   port.rate_mbit = 100'000;
-  port.gids = {{0, rdma::gid_of("fe80::1"), rdma::GidType::roce_v1, 2, 0},
-               {1, rdma::gid_of("fe80::1"), rdma::GidType::roce_v2, 2, 0},
-               {2, rdma::gid_of(address), rdma::GidType::roce_v1, 2, 0},
-               {3, rdma::gid_of(address), rdma::GidType::roce_v2, 2, 0}};
+  port.gids = gids_of(address);
   port.pkeys = {0xffff};
   add({name, 1'024, 65'536, {port}});
 }
@@ -106,6 +110,18 @@ void FakeFabric::set_port(const std::string& device, std::uint8_t port, rdma::Po
   tell(device,
        {state == rdma::PortState::active ? rdma::AsyncEventKind::port_active : rdma::AsyncEventKind::port_error, port, 0});
   changed_.notify_all();
+}
+
+void FakeFabric::set_distance(const std::string& device, std::uint8_t distance) {
+  const std::lock_guard lock(mutex_);
+  devices_.at(device).facts.distance = distance;
+}
+
+void FakeFabric::set_address(const std::string& device, const std::string& address) {
+  const std::lock_guard lock(mutex_);
+  std::vector<rdma::GidEntry>& gids = devices_.at(device).facts.ports.at(0).gids;
+  gids = address.empty() ? std::vector<rdma::GidEntry>() : gids_of(address);
+  tell(device, {rdma::AsyncEventKind::gid_change, 1, 0});
 }
 
 void FakeFabric::remove(const std::string& device) {

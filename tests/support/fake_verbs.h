@@ -47,6 +47,9 @@ class FakeFabric final {
   // Queues accept so many requests at once, whatever they were made for.
   void limit_queues(std::uint32_t requests);
   void set_port(const std::string& device, std::uint8_t port, rdma::PortState state);
+  void set_distance(const std::string& device, std::uint8_t distance);  // from the memory of the rank
+  // The GIDs of the only port of this device on Ethernet, from now on. Empty: it has none.
+  void set_address(const std::string& device, const std::string& address);
   void remove(const std::string& device);
   // Packets between the two devices are lost from now on.
   void separate(const std::string& one, const std::string& other);

@@ -1,6 +1,7 @@
 #!/bin/bash
-# rails.sh RANKS [pull]: so many ranks, each on a host (by name) of one site, run checked all_reduces until all of them have sent data
+# rails.sh RANKS [pull|late]: so many ranks, each on a host (by name) of one site, run checked all_reduces until all of them have sent data
 # over RDMA. Rank r has device r modulo the number of devices.
+# late: the last device's interface is down when the ranks begin, and comes up after calls have gone over TCP.
 # pull: then the last device's interface goes down, until calls have gone on over TCP, and comes back, until there is a rail again.
 #
 # Each step waits for what it needs, however slow the machine is: the limit of the program ends what never comes.
@@ -13,6 +14,10 @@ export SETO_ROOT=127.0.0.1:29400 SETO_RANKS=$ranks SETO_SITE_ID=lab SETO_ALLOW_N
 # The machine is emulated, and its host may have no processor for it for seconds.
 export SETO_LIVENESS_TIMEOUT_MS=300000 SETO_INIT_TIMEOUT_MS=600000
 
+[[ $action != late ]] || "$RDMA_LAB_LINK" down $pulled || {
+  echo "failed: the interface does not go down"
+  exit 1
+}
 pids=()
 for ((rank = ranks - 1; rank >= 0; --rank)); do
   SETO_RANK=$rank SETO_HOST_ID=host$rank SETO_RDMA=rxe$((rank % ${#devices[@]})) SETO_LOG_FILE=$work/log.$rank \
@@ -44,6 +49,12 @@ more_rows() { until_true has_rows $(($(rows) + 3)); }
 # Where the limit ends this script, it says how far it came.
 trap 'fail "the limit has passed"' TERM
 
+if [[ $action == late ]]; then
+  until_true has_rows 3
+  (($(count 'a rail was opened') == 0)) || fail "a rail was opened without a port"
+  echo "data of $ranks ranks goes over TCP"
+  "$RDMA_LAB_LINK" up $pulled || fail "the interface does not come up"
+fi
 until_true use_rails
 echo "data of $ranks ranks goes over RDMA"
 more_rows

@@ -233,7 +233,65 @@ TEST(RdmaSetting, ChoosesPorts) {
   EXPECT_EQ(RdmaPipes::open(*verbs, "a1:2").value(), nullptr);
   EXPECT_EQ(RdmaPipes::open(*verbs, "c0").value(), nullptr);
   fabric.set_port("a0", 1, PortState::down);
-  EXPECT_EQ(RdmaPipes::open(*verbs, "auto").value()->rails(), 1U);
+  const auto one_down = RdmaPipes::open(*verbs, "auto").value();
+  EXPECT_EQ(one_down->rails(), 2U) << "it may come up";
+  EXPECT_EQ(one_down->usable(), 1U);
+  fabric.set_port("a1", 1, PortState::down);
+  EXPECT_EQ(RdmaPipes::open(*verbs, "auto").value(), nullptr);
+  const auto named = RdmaPipes::open(*verbs, "a1").value();
+  ASSERT_NE(named, nullptr) << "its user waits for it";
+  EXPECT_EQ(named->rails(), 1U);
+  EXPECT_EQ(named->usable(), 0U);
+}
+
+// Ports of the same distance count; farther ones wait until they are the nearest.
+TEST(RdmaPorts, FarOnesAreSpares) {
+  FakeFabric fabric(testing::chosen_seed());
+  for (const char* const name : {"a0", "a1", "a2"}) fabric.add_ethernet(name, std::string("10.0.0.") + name[1]);
+  fabric.set_distance("a0", 21);
+  const auto verbs = fabric.verbs();
+  const auto pipes = RdmaPipes::open(*verbs, "auto").value();
+  EXPECT_EQ(pipes->rails(), 3U);
+  EXPECT_EQ(pipes->usable(), 2U);
+  fabric.set_port("a1", 1, PortState::down);
+  pipes->arm();
+  EXPECT_EQ(pipes->usable(), 1U);
+  fabric.set_address("a2", {});
+  pipes->arm();
+  EXPECT_EQ(pipes->usable(), 1U) << "the far one";
+  fabric.set_port("a0", 1, PortState::down);
+  pipes->arm();
+  EXPECT_EQ(pipes->usable(), 0U);
+}
+
+// Events are taken before each sleep.
+TEST(RdmaPorts, ChangeAsEventsSay) {
+  FakeFabric fabric(testing::chosen_seed());
+  fabric.add_ethernet("a0", "10.0.0.1");
+  fabric.add_ethernet("a1", "10.1.0.1");
+  const auto verbs = fabric.verbs();
+  const auto pipes = RdmaPipes::open(*verbs, "auto").value();
+  auto expect_usable = [&, changes = pipes->changes()](std::uint32_t usable) mutable {
+    pipes->arm();
+    EXPECT_EQ(pipes->usable(), usable);
+    EXPECT_GT(pipes->changes(), changes);
+    changes = pipes->changes();
+    pipes->arm();
+    EXPECT_EQ(pipes->changes(), changes) << "nothing has happened since";
+  };
+  fabric.set_port("a0", 1, PortState::down);
+  expect_usable(1);
+  fabric.set_port("a1", 1, PortState::down);
+  expect_usable(0);
+  fabric.set_port("a0", 1, PortState::active);
+  expect_usable(1);
+  fabric.set_address("a1", "10.1.0.9");
+  expect_usable(1);
+  fabric.remove("a0");
+  expect_usable(0);
+  fabric.set_port("a1", 1, PortState::active);
+  expect_usable(1);
+  EXPECT_EQ(pipes->rails(), 2U);
 }
 
 }  // namespace

@@ -228,5 +228,40 @@ TEST(Selection, SaysWhatWasChosenAndWhy) {
             "mlx5_0 port 1, GID 3 (10.0.0.1), MTU 4096, 100 Gbit/s: RoCE v2, on the interface towards the peer");
 }
 
+// ---- distance ----
+
+NamedPort at(std::uint8_t distance, NamedPort port) {
+  port.distance = distance;
+  return port;
+}
+
+TEST(Distance, NearPortsComeBeforeTheInterfaceTowardsThePeer) {
+  const std::vector<NamedPort> own = {at(21, ethernet("a0", {v2(3, "10.0.0.1", 2)})), ethernet("a1", {v2(3, "10.0.0.3", 3)})};
+  const std::vector<NamedPort> peer = {at(21, ethernet("b0", {v2(3, "10.0.0.2")})), ethernet("b1", {v2(3, "10.0.0.4")})};
+  const Selection selection = select({own, peer, 2});
+  ASSERT_EQ(selection.candidates.size(), 4U);
+  EXPECT_EQ(selection.candidates[0].own.device, "a1");
+  EXPECT_EQ(selection.candidates[0].peer.device, "b1");
+  EXPECT_EQ(selection.candidates[3].own.device, "a0");
+  EXPECT_EQ(selection.candidates[3].peer.device, "b0");
+  EXPECT_THAT(selection.candidates[3].why,
+              HasSubstr("towards the peer, far from the memory of this rank, far from that of the peer"));
+}
+
+// A near port in another subnet may reach nothing, and each try takes seconds.
+TEST(Distance, AFarPortInTheSubnetComesBeforeANearOneInAnother) {
+  const std::vector<NamedPort> own = {ethernet("a0", {v2(3, "10.0.0.1", 2)}), at(21, ethernet("a1", {v2(3, "10.1.0.1", 3)}))};
+  const Selection selection = select({own, {ethernet("b1", {v2(3, "10.1.0.2")})}, 0});
+  ASSERT_EQ(selection.candidates.size(), 2U);
+  EXPECT_EQ(selection.candidates[0].own.device, "a1");
+}
+
+TEST(Distance, CountsOnInfiniBand) {
+  const std::vector<NamedPort> own = {at(21, infiniband("a0", 1)), infiniband("a1", 2)};
+  const Selection selection = select({own, {infiniband("b0", 3)}, 0});
+  ASSERT_EQ(selection.candidates.size(), 2U);
+  EXPECT_EQ(selection.candidates[0].own.device, "a1");
+}
+
 }  // namespace
 }  // namespace seto::rdma

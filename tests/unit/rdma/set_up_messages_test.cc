@@ -18,6 +18,7 @@ NamedPort port() {
   port.facts.mtu = 4'096;
   port.facts.lid = 7;
   port.facts.rate_mbit = 400'000;
+  port.distance = 21;
   port.facts.gids = {{3, gid_of("10.0.0.1"), GidType::roce_v2, 5, 100}, {4, gid_of("fe80::1"), GidType::roce_v1, 5, 0}};
   port.facts.pkeys = {0xffff, 0x8001};
   return port;
@@ -44,6 +45,7 @@ TEST(SetUpMessages, AreDecodedAsTheyWereEncoded) {
   EXPECT_EQ(offer.ports[0].facts.gids.at(0).gid, gid_of("10.0.0.1"));
   EXPECT_EQ(offer.ports[0].facts.gids.at(0).vlan, 100);
   EXPECT_EQ(offer.ports[0].facts.gids.at(0).interface, 0U) << "its number means nothing at another host";
+  EXPECT_EQ(offer.ports[0].distance, 21);
   EXPECT_EQ(offer.ports[0].facts.pkeys, (std::vector<std::uint16_t>{0xffff, 0x8001}));
 }
 

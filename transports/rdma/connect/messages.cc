@@ -89,6 +89,7 @@ void put_port(Writer& writer, const NamedPort& port) {
   writer.put(facts.mtu);
   writer.put(facts.lid);
   writer.put(facts.rate_mbit);
+  writer.put(port.distance);
   const std::size_t gids = std::min(kMostGidsOfAPort, facts.gids.size());
   writer.put(static_cast<std::uint16_t>(gids));
   for (std::size_t i = 0; i < gids; ++i) {
@@ -112,6 +113,7 @@ NamedPort get_port(Reader& reader) {
   facts.mtu = reader.get<std::uint32_t>();
   facts.lid = reader.get<std::uint16_t>();
   facts.rate_mbit = reader.get<std::uint64_t>();
+  port.distance = reader.get<std::uint8_t>();
   for (std::size_t left = reader.get_count(kMostGidsOfAPort); left > 0 && reader.ok(); --left) {
     GidEntry entry;
     entry.index = reader.get<std::uint32_t>();

@@ -8,9 +8,13 @@ namespace seto::rdma {
 namespace {
 
 constexpr std::uint16_t kFullMember = 0x8000;
+constexpr int kMostIpv4Prefixes = 96 + 24;  // an address of IPv4 is the end of a GID
+constexpr int kIpv6Prefix = 64;
 
 // The order of candidates: larger is better, the first difference decides.
-using Rank = std::tuple<int, int, int, int, int, std::uint64_t, int>;
+// RoCE v2, routable, probably reachable, near the memory of both ranks, on the interface towards the peer, in the same VLAN, the
+// common bits of both addresses, the rate, IPv4.
+using Rank = std::tuple<int, int, int, int, int, int, int, std::uint64_t, int>;
 
 struct Ranked {
   Rank rank;
@@ -63,6 +67,13 @@ std::string name(const NamedPort& port) { return port.device + " port " + std::t
 
 // ---- InfiniBand ----
 
+int nearness(const NamedPort& own, const NamedPort& peer) { return -(own.distance + peer.distance); }
+
+std::string far_text(const NamedPort& own, const NamedPort& peer) {
+  return std::string(own.distance > kNear ? ", far from the memory of this rank" : "") +
+         (peer.distance > kNear ? ", far from that of the peer" : "");
+}
+
 // Empty: a candidate was added.
 std::string add_infiniband(const NamedPort& own, const NamedPort& peer, const Pkeys& pkeys, std::vector<Ranked>& all) {
   Candidate candidate = candidate_of(own, peer, pkeys);
@@ -72,13 +83,13 @@ std::string add_infiniband(const NamedPort& own, const NamedPort& peer, const Pk
   if (one_subnet) {
     if (own.facts.lid == 0 || peer.facts.lid == 0)
       return name(own.facts.lid == 0 ? own : peer) + " has no LID: no subnet manager has set it up";
-    candidate.why = "one InfiniBand subnet, by LID";
-    all.push_back({{1, 1, 0, 1, 0, candidate.rate_mbit, 0}, std::move(candidate)});
+    candidate.why = "one InfiniBand subnet, by LID" + far_text(own, peer);
+    all.push_back({{1, 1, 1, nearness(own, peer), 0, 1, 0, candidate.rate_mbit, 0}, std::move(candidate)});
     return {};
   }
   set_gids(candidate, own.facts.gids[0], peer.facts.gids[0]);
-  candidate.why = "InfiniBand subnets differ, so a router is needed";
-  all.push_back({{1, 0, 0, 0, 0, candidate.rate_mbit, 0}, std::move(candidate)});
+  candidate.why = "InfiniBand subnets differ, so a router is needed" + far_text(own, peer);
+  all.push_back({{1, 0, 0, nearness(own, peer), 0, 0, 0, candidate.rate_mbit, 0}, std::move(candidate)});
   return {};
 }
 
@@ -114,8 +125,11 @@ std::string add_ethernet(const NamedPort& own, const NamedPort& peer, const Pkey
       const bool same_vlan = a.vlan == b.vlan;
       candidate.why = std::string(a.type == GidType::roce_v2 ? "RoCE v2" : "RoCE v1") + (routable ? "" : ", link-local") +
                       (towards ? ", on the interface towards the peer" : "") +
-                      (same_vlan ? "" : ", to another VLAN through a router");
-      const Rank rank{a.type == GidType::roce_v2, routable,    towards, same_vlan, common_bits(a.gid, b.gid),
+                      (same_vlan ? "" : ", to another VLAN through a router") + far_text(own, peer);
+      const int bits = common_bits(a.gid, b.gid);
+      // Without a subnet mask: what the kernel routes there, or addresses as alike as those of most subnets.
+      const bool reachable = towards || bits >= (a.gid.ipv4() ? kMostIpv4Prefixes : kIpv6Prefix);
+      const Rank rank{a.type == GidType::roce_v2, routable,    reachable, nearness(own, peer), towards, same_vlan, bits,
                       candidate.rate_mbit,        a.gid.ipv4()};
       all.push_back({rank, std::move(candidate)});
       added = true;
@@ -155,7 +169,7 @@ std::vector<const NamedPort*> active(const std::vector<NamedPort>& ports, const 
 std::vector<NamedPort> ports_of(const std::vector<DeviceFacts>& devices) {
   std::vector<NamedPort> ports;
   for (const DeviceFacts& device : devices)
-    for (const PortFacts& port : device.ports) ports.push_back({device.name, port});
+    for (const PortFacts& port : device.ports) ports.push_back({device.name, port, device.distance});
   return ports;
 }
 

@@ -15,6 +15,11 @@ namespace seto::rdma {
 struct NamedPort {
   std::string device;
   PortFacts facts;
+  std::uint8_t distance = kNear;  // from the memory of its rank
+  // It may carry something: it is up, and has an address.
+  [[nodiscard]] bool is_usable() const {
+    return facts.state == PortState::active && (facts.link_layer == LinkLayer::infiniband || !facts.gids.empty());
+  }
 };
 [[nodiscard]] std::vector<NamedPort> ports_of(const std::vector<DeviceFacts>& devices);
 

@@ -38,6 +38,8 @@ const Result<std::unique_ptr<Verbs>>& verbs_of_process() {
   return *only;
 }
 
+bool is_up(const NamedPort& port) { return port.facts.state == PortState::active; }
+
 std::string end_text(const PortEnd& end) {
   return end.gid.empty() || !end.gid_index.has_value() ? "LID " + std::to_string(end.lid) : to_text(end.gid);
 }
@@ -171,15 +173,16 @@ Result<std::unique_ptr<PipeMaker>> RdmaPipes::open(Verbs& verbs, std::string_vie
       SETO_LOG(info, "an RDMA device is not used: %s", trouble.c_str());
   }
   const std::vector<NamedPort> ports = devices->ports();
-  const auto up =
-      std::count_if(ports.begin(), ports.end(), [](const NamedPort& one) { return one.facts.state == PortState::active; });
-  if (up == 0) {
-    if (!ports.empty()) SETO_LOG(info, "RDMA is not used: no port is up (ibv_devinfo shows their states)");
-    return std::unique_ptr<PipeMaker>();
+  if (ports.empty()) return std::unique_ptr<PipeMaker>();
+  // A link with places for rails keeps what it sends until it is acknowledged: a host whose ports have no cable pays nothing for
+  // them, unless its user has named them.
+  if (std::none_of(ports.begin(), ports.end(), is_up)) {
+    SETO_LOG(info, "RDMA is not used%s: no port is up (ibv_devinfo shows their states)", named ? " yet" : "");
+    if (!named) return std::unique_ptr<PipeMaker>();
   }
   Fd epoll(epoll_create1(EPOLL_CLOEXEC));
   if (!epoll.valid()) return system_failure(Code::unavailable, "no descriptor to wait for RDMA on (ulimit -n)");
-  const auto rails = static_cast<std::uint32_t>(std::min<std::ptrdiff_t>(kMostRails, up));
+  const auto rails = static_cast<std::uint32_t>(std::min<std::size_t>(kMostRails, ports.size()));
   return std::unique_ptr<PipeMaker>(new RdmaPipes(std::move(devices), rails, std::move(epoll), terms));
 }
 
@@ -189,6 +192,7 @@ RdmaPipes::RdmaPipes(std::unique_ptr<Devices> devices, std::uint32_t rails, Fd e
       rails_(rails),
       path_(terms.path),
       epoll_(std::move(epoll)) {
+  look_at_ports();
   for (const auto& [name, device] : devices_->all())
     if (!watch(device.verbs->event_descriptor())) SETO_LOG(info, "events of the RDMA device %s are noticed late", name.c_str());
 }
@@ -224,7 +228,7 @@ bool RdmaPipes::poll() {
   }
   if (any)
     for (RingPipe* const pipe : pipes_) pipe->polled();
-  if (++polls_ % kPollsALook == 0) look_at_events();
+  if (++polls_ % kPollsALook == 0 || ports_changed_) look_at_events();
   return any;
 }
 
@@ -248,6 +252,30 @@ void RdmaPipes::arm() {
 void RdmaPipes::look_at_events() {
   for (auto& [name, device] : devices_->all())
     while (const auto event = device.verbs->next_event()) take_event(name, *event);
+  if (ports_changed_) look_at_ports();
+}
+
+// A set-up that failed before may succeed with ports that are up now, or have other addresses. Ports that are farther from the
+// memory than others are spares: they carry something while no nearer one can.
+void RdmaPipes::look_at_ports() {
+  ports_changed_ = false;
+  ++changes_;
+  std::vector<NamedPort> ports = devices_->ports();
+  std::erase_if(ports, [](const NamedPort& one) { return !one.is_usable(); });
+  usable_ = 0;
+  if (ports.empty()) return;
+  const auto nearer = [](const NamedPort& one, const NamedPort& other) { return one.distance < other.distance; };
+  const std::uint8_t least = std::min_element(ports.begin(), ports.end(), nearer)->distance;
+  for (const NamedPort& port : ports) {
+    if (port.distance == least) {
+      usable_ = std::min(usable_ + 1, rails_);
+      continue;
+    }
+    for (RingPipe* const pipe : pipes_)
+      if (pipe->ports().own == PortName{port.device, port.facts.number})
+        pipe->break_with(failure(Code::unavailable, "a port that is nearer to the memory than that of RDMA device %s is up",
+                                 port.device.c_str()));
+  }
 }
 
 // The peer is not told: its device finds out when it sends, and the pipe of a path that broke here is not read any more.
@@ -257,6 +285,14 @@ void RdmaPipes::take_event(const std::string& device, const AsyncEvent& event) {
     case AsyncEventKind::port_error:
       for (RingPipe* const pipe : pipes_)
         if (pipe->ports().own == PortName{device, event.port}) pipe->break_with(reason);
+      ports_changed_ = true;
+      break;
+    case AsyncEventKind::port_active:
+    case AsyncEventKind::lid_change:
+    case AsyncEventKind::pkey_change:
+    case AsyncEventKind::gid_change:
+      SETO_LOG(debug, "%s", std::string(reason.text()).c_str());
+      ports_changed_ = true;
       break;
     case AsyncEventKind::queue_pair_fatal:
     case AsyncEventKind::queue_pair_request_error:
@@ -278,6 +314,7 @@ void RdmaPipes::device_failed(const std::string& device, const Status& reason) {
   SETO_LOG(warn, "an RDMA device is given up: %s", std::string(reason.text()).c_str());
   for (RingPipe* const pipe : pipes_)
     if (pipe->ports().own.device == device) pipe->break_with(reason);
+  ports_changed_ = true;
 }
 
 }  // namespace seto::rdma

@@ -29,14 +29,18 @@ struct PipeTerms {
 // The pipes of one context over its RDMA devices.
 class RdmaPipes final : public PipeMaker {
  public:
-  // Null where SETO_RDMA is off, or there is nothing that it could use: no device, no library, no port that is up. Nothing is
-  // said of that above debug level unless SETO_RDMA names ports. On a machine without devices no library is opened.
+  // Null where SETO_RDMA is off, or there is nothing that it could use: no device, no library, no port that is up, unless
+  // SETO_RDMA names ports, which may come up later. Nothing is said of that above debug level unless SETO_RDMA names ports. On a
+  // machine without devices no library is opened.
   static Result<std::unique_ptr<PipeMaker>> open(const Config& config);
   // The same with devices from elsewhere, which outlive the result.
   static Result<std::unique_ptr<PipeMaker>> open(Verbs& verbs, std::string_view setting, const PipeTerms& terms = {});
   ~RdmaPipes() override;
 
+  // All ports count, whether they are up or not.
   [[nodiscard]] std::uint32_t rails() const override { return rails_; }
+  [[nodiscard]] std::uint32_t usable() const override { return usable_; }
+  [[nodiscard]] std::uint64_t changes() const override { return changes_; }
   [[nodiscard]] std::unique_ptr<PipeSetUp> begin(const Wanted& wanted) override;
   bool poll() override;
   void arm() override;
@@ -50,12 +54,16 @@ class RdmaPipes final : public PipeMaker {
   RdmaPipes(std::unique_ptr<Devices> devices, std::uint32_t rails, Fd epoll, const PipeTerms& terms);
   void look_at_events();
   void take_event(const std::string& device, const AsyncEvent& event);
+  void look_at_ports();
   void device_failed(const std::string& device, const Status& reason);
   [[nodiscard]] bool watch(int descriptor) const;
 
   const std::unique_ptr<Devices> devices_;
   NamedRegistrations memory_;
   const std::uint32_t rails_;
+  std::uint32_t usable_ = 0;
+  std::uint64_t changes_ = 0;
+  bool ports_changed_ = false;  // since they were looked at
   const QueuePairPath path_;
   const Fd epoll_;
   std::vector<int> watched_;  // completion queues in epoll_

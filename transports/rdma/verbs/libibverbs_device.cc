@@ -115,6 +115,7 @@ Result<DeviceFacts> LibibverbsDevice::facts() {
     return failed(VerbsCall::query_device, error);
   DeviceFacts facts;
   facts.name = name_;
+  facts.distance = distance_;
   facts.most_work_requests = static_cast<std::uint32_t>(attributes.most_work_requests);
   facts.most_completions = static_cast<std::uint32_t>(attributes.most_completions);
   const auto ports = reinterpret_cast<const std::uint8_t*>(&attributes)[abi::kPortCountAt];

@@ -32,12 +32,13 @@ class LibibverbsDevice final : public VerbsDevice {
 
  private:
   LibibverbsDevice(const LibibverbsFunctions& functions, abi::Context* context, std::string name)
-      : functions_(functions), context_(context), name_(std::move(name)) {}
+      : functions_(functions), context_(context), name_(std::move(name)), distance_(distance_of(name_, own_processors())) {}
   Result<PortFacts> port_facts(std::uint8_t number);
 
   const LibibverbsFunctions functions_;
   abi::Context* const context_;
   const std::string name_;
+  const std::uint8_t distance_;
   abi::Domain* domain_ = nullptr;
 };
 

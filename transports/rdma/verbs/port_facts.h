@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "transports/rdma/verbs/device_distance.h"
+
 // The facts that an RDMA device states: plain values, the same from libibverbs and from a fake.
 namespace seto::rdma {
 
@@ -51,6 +53,7 @@ struct DeviceFacts {
   std::uint32_t most_work_requests = 0;  // of one queue
   std::uint32_t most_completions = 0;    // of one completion queue
   std::vector<PortFacts> ports;
+  std::uint8_t distance = kNear;  // from the memory of the rank
 };
 
 }  // namespace seto::rdma

@@ -87,6 +87,7 @@ void LinkRails::advance(Domain& domain, Link& link) {
     go_on(domain, link);
   }
   if (given_up_) return;  // a rail that the peer has lost may have been the last path
+  look_at_medium();
   const bool wanted = all_->setup().begin == Connect::all || link.is_used();
   if (set_up_ == nullptr && role_ == PipeMaker::Role::selects && wanted) begin_missing(link);
   go_on(domain, link);
@@ -102,9 +103,31 @@ void LinkRails::go_on(Domain& domain, Link& link) {
     failed(failure(Code::timeout, "its process does not answer about RDMA, or the set-up takes longer than 30 s"));
 }
 
+// A port that has come up is tried soon. An address may follow it, and a port that comes and goes is not tried each time.
+void LinkRails::look_at_medium() {
+  const std::uint64_t changes = all_->setup().maker->changes();
+  if (changes == changes_) return;
+  changes_ = changes;
+  try_soon();
+  if (role_ == PipeMaker::Role::follows && number_ > 0) tell_usable();
+}
+
+void LinkRails::try_soon() {
+  pause_ns_ = std::min(pause_ns_, kFirstPauseNs);
+  next_ns_ = std::min(next_ns_, monotonic_ns() + kFirstPauseNs);
+}
+
+void LinkRails::tell_usable() { send({RailWord::usable, 0, 1, 0, all_->setup().maker->usable()}, {}); }
+
 void LinkRails::begin_missing(const Link& link) {
   const std::size_t rails = link.rails();
   const std::size_t sockets = link.sockets() - rails;
+  std::size_t missing = 0;
+  for (std::size_t rail = 0; rail < rails; ++rail) missing += link.wants_rail(sockets + rail) ? 1 : 0;
+  if (rails - missing >= std::min(all_->setup().maker->usable(), peer_usable_)) {
+    is_new_ = false;
+    return;
+  }
   for (std::size_t rail = 0; rail < rails; ++rail) {
     if (!link.wants_rail(sockets + rail)) continue;
     if (monotonic_ns() < next_ns_) return;
@@ -133,10 +156,15 @@ void LinkRails::take(const RailInbox::Message& message, Link& link) {
   if (head.word == RailWord::begin) {
     if (role_ == PipeMaker::Role::selects || head.number <= number_) return;
     if (set_up_ != nullptr) broke(rail_, number_);  // the peer has given it up, or its last message was lost
+    if (number_ == 0) tell_usable();
     number_ = head.number;
     return begin(head.rail, link);
   }
   if (head.word == RailWord::broken) return hear_broken(head, link);
+  if (head.word == RailWord::usable) {
+    peer_usable_ = head.number;
+    return try_soon();
+  }
   if (head.number != number_ || set_up_ == nullptr) return;
   if (const Status heard = set_up_->hear(message.bytes); !heard.ok()) {
     send_messages();
@@ -151,11 +179,12 @@ void LinkRails::hear_broken(const RailHead& head, Link& link) {
   link.peer_lost_rail(link.sockets() - link.rails() + head.rail, head.number);
 }
 
-// Messages were dropped, and one of them may have told that the peer has lost a rail.
+// Messages were dropped, and one of them may have told that the peer has lost a rail, or has a port again.
 void LinkRails::lose_all(Link& link) {
   if (set_up_ != nullptr) failed(failure(Code::remote_error, "its process sends more messages about RDMA than are kept"));
   for (std::size_t rail = 0; rail < link.rails() && !given_up_; ++rail)
     link.peer_lost_rail(link.sockets() - link.rails() + rail, kAnyAttempt);
+  peer_usable_ = kUnknown;
 }
 
 // A rail that broke before the peer could take it is told, too: its last message is read before this one.

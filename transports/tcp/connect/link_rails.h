@@ -52,8 +52,9 @@ class AttemptRails final : public std::enable_shared_from_this<AttemptRails> {
 };
 
 // Sets up the rails of one link, one after another, and again those that break, after pauses that grow: their rings pin memory,
-// so the link must have carried something. The end that selects begins each set-up and numbers it; the other one answers. Neither
-// waits: data goes over sockets meanwhile. The lock of the domain covers everything.
+// so the link must have carried something. The end that selects begins each set-up and numbers it; the other one answers, and
+// says how many rails may work at it: a place for more of them stays empty until one end has a port for it. Neither waits: data
+// goes over sockets meanwhile. The lock of the domain covers everything.
 class LinkRails final : public RailOpener {
  public:
   LinkRails(std::shared_ptr<AttemptRails> all, std::uint32_t peer, PipeMaker::Role role);
@@ -72,6 +73,7 @@ class LinkRails final : public RailOpener {
   static constexpr std::uint64_t kSetUpNs = 30'000'000'000;
   static constexpr std::uint64_t kFirstPauseNs = 100'000'000;
   static constexpr std::uint64_t kLongestPauseNs = 10'000'000'000;
+  static constexpr std::uint32_t kUnknown = ~0U;
 
   void begin_missing(const Link& link);
   void begin(std::uint8_t rail, const Link& link);
@@ -79,6 +81,9 @@ class LinkRails final : public RailOpener {
   void hear_broken(const RailHead& head, Link& link);
   void go_on(Domain& domain, Link& link);
   void lose_all(Link& link);
+  void look_at_medium();
+  void try_soon();
+  void tell_usable();
   void send(RailWord word, std::string_view bytes) { send({word, rail_, 1, 0, number_}, bytes); }
   void send(RailHead head, std::string_view bytes);
   void send_messages();
@@ -98,6 +103,8 @@ class LinkRails final : public RailOpener {
   std::uint64_t until_ns_ = 0;
   std::uint64_t next_ns_ = 0;  // not before that
   std::uint64_t pause_ns_ = 0;
+  std::uint64_t changes_ = 0;  // of the medium that this end has acted on
+  std::uint32_t peer_usable_ = kUnknown;
 };
 
 }  // namespace seto::tcp

@@ -15,6 +15,7 @@ enum class RailWord : std::uint8_t {
   begin = 1,  // the end that selects begins a set-up
   message,    // of the set-up
   broken,     // the rail of that set-up, or the set-up itself, has failed at the sender
+  usable,     // the end that follows: so many rails may work at it now, in place of the number
 };
 
 // In front of each part of a message about the rails of a link.
@@ -47,7 +48,7 @@ class RailInbox final {
     RailHead head;
     if (part.size() < sizeof head || overrun_) return;
     std::memcpy(&head, part.data(), sizeof head);
-    if (head.word < RailWord::begin || head.word > RailWord::broken) return;
+    if (head.word < RailWord::begin || head.word > RailWord::usable) return;
     part.remove_prefix(sizeof head);
     if (head.word != RailWord::message) return keep({head, {}});
     if (head.number != begun_.head.number || head.rail != begun_.head.rail) begun_ = {};
