@@ -18,6 +18,7 @@ enum class SlotStore : std::uint8_t { automatic, cached, streamed };
 enum class Calibrate : std::uint8_t { automatic, off, on };
 enum class Medium : std::uint8_t { automatic, tcp };
 enum class Connect : std::uint8_t { automatic, all, used };
+enum class RdmaSetUp : std::uint8_t { control, manager };
 enum class ControlRelay : std::uint8_t { automatic, on, off };
 enum class Congestion : std::uint8_t { automatic, system };
 enum class PathsUse : std::uint8_t { backup, together };
@@ -72,6 +73,7 @@ enum class ConfigField : std::uint8_t {
   control_relay,
   resume,
   rdma,
+  rdma_setup,
   rdma_traffic_class,
   rdma_service_level,
   rdma_timeout,
@@ -94,7 +96,7 @@ enum class ConfigField : std::uint8_t {
   liveness_timeout_ms,
   link_patience_s,
 };
-inline constexpr std::size_t kConfigFieldCount = 60;
+inline constexpr std::size_t kConfigFieldCount = 61;
 inline constexpr std::uint64_t kAutomatic = std::numeric_limits<std::uint64_t>::max();  // of a number whose text is "auto"
 
 // The effective settings. The initial values here are the defaults of the table; a test compares the two.
@@ -103,10 +105,9 @@ struct Config {
   std::string log_file, host_id, site_id;
   std::uint64_t site_round_trip_us = 1'000, site_uplink_mbit = 0, site_downlink_mbit = 0, site_pacing_mbit = 0;
   Memory memory = Memory::automatic;
-  std::uint64_t operation_timeout_ms = 1'800'000;
-  std::uint64_t init_timeout_ms = 120'000;
+  std::uint64_t operation_timeout_ms = 1'800'000, init_timeout_ms = 120'000;
   std::string algorithm, codec;  // empty: chosen; none
-  bool deterministic = false;
+  bool deterministic = false, dial_only = false, allow_no_secret = false;
   Calibrate calibrate = Calibrate::automatic;
   std::string tuning_file, topology_file;
   std::uint64_t slice_bytes = kAutomatic, slot_depth = kAutomatic, shared_memory_limit = kAutomatic, spin = kAutomatic;
@@ -117,20 +118,19 @@ struct Config {
   Medium transport = Medium::automatic;
   std::string interface, paths, ports, advertise;
   PathsUse paths_use = PathsUse::backup;
-  bool dial_only = false;
   std::uint64_t tcp_streams = kAutomatic;
   Connect connect = Connect::automatic;
   ControlRelay control_relay = ControlRelay::automatic;
   Resume resume = Resume::automatic;
   TlsMode tls = TlsMode::sites;
   std::string rdma = "auto", tls_certificate, tls_key, tls_ca;
+  RdmaSetUp rdma_setup = RdmaSetUp::control;
   std::uint64_t rdma_traffic_class = kAutomatic, rdma_service_level = 0, rdma_timeout = 16, rdma_retry_count = 6;
   std::uint64_t long_link_memory = std::uint64_t{256} << 20;
   Congestion congestion = Congestion::automatic;
   std::uint64_t dscp_control = kAutomatic, dscp_data = kAutomatic;
   std::uint64_t rank = kAutomatic, ranks = kAutomatic;
   std::string root, secret_file, secret;  // the secret is never shown
-  bool allow_no_secret = false;
   std::uint64_t heartbeat_ms = 1'000, liveness_timeout_ms = 5'000, link_patience_s = 60;
   std::array<Origin, kConfigFieldCount> origins{};
   [[nodiscard]] Origin origin(ConfigField field) const { return origins[static_cast<std::size_t>(field)]; }

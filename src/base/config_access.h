@@ -19,6 +19,7 @@ inline constexpr std::string_view kSlotStoreNames[] = {"auto", "cached", "stream
 inline constexpr std::string_view kCalibrateNames[] = {"auto", "off", "on"};
 inline constexpr std::string_view kMediumNames[] = {"auto", "tcp"};
 inline constexpr std::string_view kConnectNames[] = {"auto", "all", "used"};
+inline constexpr std::string_view kRdmaSetUpNames[] = {"control", "cm"};
 inline constexpr std::string_view kControlRelayNames[] = {"auto", "on", "off"};
 inline constexpr std::string_view kCongestionNames[] = {"auto", "system"};
 inline constexpr std::string_view kPathsUseNames[] = {"backup", "together"};

@@ -43,8 +43,7 @@ inline constexpr std::array<FieldRow, kConfigFieldCount> kConfigTable = {{
      "pins the algorithm by name (seto explain lists them); empty: chosen for each call"},
     {"SETO_CODEC", WordAccess{{&Config::codec, kNameLimit}}, "", Scope::communicator,
      "permits a codec for sums of floats: fp16, bf16, e4m3, e5m2, int8, int4 or none, on all tiers or on the outermost one "
-     "(world=fp16); "
-     "empty: fp16 for large sums of float32 between sites from 5 ms on (stated ones: 1 ms)"},
+     "(world=fp16); empty: fp16 for large sums of float32 between sites from 5 ms on (stated ones: 1 ms)"},
     {"SETO_DETERMINISTIC", BoolAccess{&Config::deterministic}, "off", Scope::communicator,
      "choose by shipped constants only, so that every run rounds alike"},
     {"SETO_CALIBRATE", choice<&Config::calibrate>(kCalibrateNames), "auto", Scope::communicator,
@@ -99,6 +98,8 @@ inline constexpr std::array<FieldRow, kConfigFieldCount> kConfigTable = {{
     {"SETO_RDMA", TextAccess{&Config::rdma, kNameLimit}, "auto", Scope::process,
      "RDMA between hosts of one site, where their data is not encrypted; auto: all ports that are up; off; or names of devices, "
      "with a port or without (mlx5_0:1,mlx5_1)"},
+    {"SETO_RDMA_SETUP", choice<&Config::rdma_setup>(kRdmaSetUpNames), "control", Scope::process,
+     "cm (on all ranks): RDMA paths are those of the connection manager (librdmacm), as InfiniBand with routers needs them"},
     {"SETO_RDMA_TRAFFIC_CLASS", CountAccess{{&Config::rdma_traffic_class, 0, 255}}, "auto", Scope::process,
      "traffic class of RDMA packets with a global route, as RoCE has (DSCP x 4); auto: that of SETO_DSCP_DATA, 0 without it"},
     {"SETO_RDMA_SERVICE_LEVEL", CountAccess{{&Config::rdma_service_level, 0, 15}}, "0", Scope::process,

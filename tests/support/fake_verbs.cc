@@ -199,6 +199,13 @@ std::size_t FakeFabric::starving() {
   return count;
 }
 
+std::vector<rdma::DeviceFacts> FakeFabric::facts() {
+  const std::lock_guard lock(mutex_);
+  std::vector<rdma::DeviceFacts> all;
+  for (const auto& [name, device] : devices_) all.push_back(device.facts);
+  return all;
+}
+
 std::vector<rdma::QueuePairPath> FakeFabric::paths() {
   const std::lock_guard lock(mutex_);
   std::vector<rdma::QueuePairPath> paths;

@@ -37,7 +37,8 @@ class FakeFabric final {
   // A device of one port on Ethernet with a RoCE v2 GID of this address, or on InfiniBand with this LID.
   void add_ethernet(const std::string& name, const std::string& address, std::uint32_t mtu = 4'096);
   void add_infiniband(const std::string& name, std::uint16_t lid);
-  [[nodiscard]] std::unique_ptr<rdma::Verbs> verbs();  // of a process on this fabric; the fabric outlives it
+  [[nodiscard]] std::vector<rdma::DeviceFacts> facts();  // of all devices
+  [[nodiscard]] std::unique_ptr<rdma::Verbs> verbs();    // of a process on this fabric; the fabric outlives it
 
   // ---- failures ----
   // The call fails with that errno, once, after so many that succeed. It counts from now, over all devices.

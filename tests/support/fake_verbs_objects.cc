@@ -218,7 +218,8 @@ Status FakePair::connect(const rdma::QueuePairPath& path) {
                        });
   // Ethernet has no addresses but GIDs.
   if (pair.state != FakeFabric::State::prepared || port == nullptr || (global && !has_gid) ||
-      (!global && port->link_layer == rdma::LinkLayer::ethernet) || path.mtu > port->mtu)
+      (!global && port->link_layer == rdma::LinkLayer::ethernet) || path.mtu > port->mtu ||
+      path.pkey_index != pair.path.pkey_index)
     return verbs_failure(VerbsCall::ready_to_receive, device_, EINVAL);
   if (const auto error = fabric_.injected(VerbsCall::ready_to_send))
     return verbs_failure(VerbsCall::ready_to_send, device_, *error);

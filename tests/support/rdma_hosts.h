@@ -28,9 +28,10 @@ class HostVerbs final : public rdma::Verbs {
 // The pipes of one context on a host with these devices of the fabric, which outlives them.
 class RdmaHost final {
  public:
-  RdmaHost(FakeFabric& fabric, std::vector<std::string> names, const rdma::QueuePairPath& path = {})
+  RdmaHost(FakeFabric& fabric, std::vector<std::string> names, const rdma::QueuePairPath& path = {},
+           rdma::ConnectionManager* manager = nullptr)
       : verbs_(fabric, std::move(names)) {
-    pipes_ = rdma::RdmaPipes::open(verbs_, "auto", {.path = path}).value();
+    pipes_ = rdma::RdmaPipes::open(verbs_, "auto", {.path = path, .manager = manager}).value();
     if (pipes_ != nullptr) return;
     std::fprintf(stderr, "a fake host has no RDMA\n");
     std::abort();

@@ -1,7 +1,7 @@
 #!/bin/bash
 # calls.sh [--over-rdma] COMMAND...: two ranks on two hosts of one site (by name) run the command, rank 0 with rxe0 and rank 1 with rxe1 unless
 # SETO_RDMA is set. Their log is printed after the output of rank 0. --over-rdma: it must show that data went over RDMA, and results
-# must be right.
+# must be right. With SETO_RDMA_SETUP=cm the path must be that of the connection manager.
 set -uo pipefail
 wants=false
 [[ $1 == --over-rdma ]] && wants=true && shift
@@ -23,6 +23,8 @@ sed 's/^/rank 1: /' "$work/log.1"
 if $wants && ((status == 0)); then
   for rank in 0 1; do
     grep -q 'data goes over rails' "$work/log.$rank" || { echo "failed: no data of rank $rank went over RDMA" && exit 1; }
+    [[ ${SETO_RDMA_SETUP:-} != cm ]] || grep -q 'path of the connection manager' "$work/log.$rank" ||
+      { echo "failed: the path of rank $rank is not from the connection manager" && exit 1; }
   done
   grep -q '# Out of bounds values : 0 OK' "$work/out.0" || { echo "failed: a result is wrong" && exit 1; }
 fi

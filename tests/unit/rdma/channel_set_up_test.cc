@@ -4,113 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
-#include <random>
 
-#include "tests/support/fake_verbs.h"
-#include "tests/support/seed.h"
+#include "tests/unit/rdma/set_up_ends.h"
 
 namespace seto::rdma {
 namespace {
 
-using support::FakeFabric;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
-
-std::uint64_t now_ns = 0;
-
-// The names of fake devices that one host has.
-class HostVerbs final : public Verbs {
- public:
-  HostVerbs(FakeFabric& fabric, std::vector<std::string> names) : all_(fabric.verbs()), names_(std::move(names)) {}
-  Result<std::vector<std::string>> devices() override { return names_; }
-  Result<std::unique_ptr<VerbsDevice>> open_device(const std::string& name) override { return all_->open_device(name); }
-
- private:
-  const std::unique_ptr<Verbs> all_;
-  const std::vector<std::string> names_;
-};
-
-// Two hosts with two rails: a0 and b0 in one network, a1 and b1 in another one.
-class SetUp : public ::testing::Test {
- protected:
-  SetUp() {
-    fabric.add_ethernet("a0", "10.0.0.1");
-    fabric.add_ethernet("b0", "10.0.0.2");
-    fabric.add_ethernet("a1", "10.1.0.1");
-    fabric.add_ethernet("b1", "10.1.0.2");
-    now_ns = 1;
-  }
-
-  void open(std::vector<std::string> here = {"a0", "a1"}, std::vector<std::string> there = {"b0", "b1"}) {
-    const std::vector<std::string> names[2] = {std::move(here), std::move(there)};
-    for (std::size_t i = 0; i < 2; ++i) {
-      HostVerbs verbs(fabric, names[i]);
-      devices[i] = Devices::open(verbs).value();
-    }
-  }
-  void begin() {
-    for (std::size_t i = 0; i < 2; ++i) {
-      ChannelSetUp::Setup setup;
-      setup.role = i == 0 ? ChannelSetUp::Role::selects : ChannelSetUp::Role::follows;
-      setup.devices = devices[i].get();
-      setup.peer = "rank " + std::to_string(1 - i);
-      setup.random = [this] { return static_cast<std::uint32_t>(random()); };
-      setup.clock = [] { return now_ns; };
-      setup.ring_size = 16 << 10;
-      setup.records = 32;
-      ends[i] = std::make_unique<ChannelSetUp>(std::move(setup));
-    }
-  }
-  bool pass_messages() {
-    bool any = false;
-    for (std::size_t i = 0; i < 2; ++i)
-      while (const auto message = ends[i]->next_message()) {
-        EXPECT_TRUE(ends[1 - i]->hear(*message).ok()) << ends[1 - i]->why().text();
-        ++messages;
-        any = true;
-      }
-    return any;
-  }
-  // Until both ends have ended.
-  void run() {
-    for (int rounds = 0; rounds < 1'000; ++rounds) {
-      pass_messages();
-      fabric.run();
-      const bool here = ends[0]->advance();
-      const bool there = ends[1]->advance();
-      if (here && there && !pass_messages()) return;
-    }
-    FAIL() << "the set-up does not end";
-  }
-  void expect_channel(const std::string& own, const std::string& peer) {
-    for (const auto& end : ends) ASSERT_TRUE(end->why().ok()) << end->why().text();
-    EXPECT_EQ(ends[0]->candidate().own.device, own);
-    EXPECT_EQ(ends[0]->candidate().peer.device, peer);
-    const auto one = ends[0]->take();
-    const auto other = ends[1]->take();
-    ASSERT_TRUE(one != nullptr && other != nullptr);
-    ASSERT_TRUE(one->send(std::as_bytes(std::span("hello")), {}));
-    one->flush();
-    fabric.run();
-    ASSERT_TRUE(devices[1]->poll().ok());
-    EXPECT_EQ(other->front().size(), sizeof "hello");
-  }
-  void expect_none(const std::string& text) {
-    for (const auto& end : ends) {
-      EXPECT_EQ(end->take(), nullptr);
-      EXPECT_EQ(end->why().code(), Code::unavailable);
-      EXPECT_THAT(std::string(end->why().text()), HasSubstr(text));
-    }
-    EXPECT_EQ(ends[0]->why().text(), ends[1]->why().text()) << "both ends say the same";
-  }
-
-  const std::uint64_t seed = testing::chosen_seed();
-  std::mt19937_64 random{seed};
-  FakeFabric fabric{seed};
-  std::unique_ptr<Devices> devices[2];
-  std::unique_ptr<ChannelSetUp> ends[2];
-  int messages = 0;
-};
 
 TEST_F(SetUp, TakesTheFirstPathThatCarriesAMessage) {
   open();
@@ -204,6 +105,15 @@ TEST_F(SetUp, OfPeersWithDifferentMtusTakesTheSmallerOne) {
   ASSERT_THAT(fabric.paths(), SizeIs(2));
   for (const QueuePairPath& path : fabric.paths()) EXPECT_EQ(path.mtu, 1'024U);
   expect_channel("a0", "c0");
+}
+
+TEST_F(SetUp, ARefusalBeforeTheFirstProposalIsIgnored) {
+  open({"a0"}, {"b0"});
+  begin();
+  ASSERT_TRUE(ends[0]->hear(encode(Refusal{0, "of nothing"})).ok());
+  run();
+  EXPECT_THAT(ends[0]->failed(), SizeIs(0));
+  expect_channel("a0", "b0");
 }
 
 // It has the number of a queue pair that exists no more, or is another one by now.

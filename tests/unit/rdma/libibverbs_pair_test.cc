@@ -65,6 +65,10 @@ TEST_F(LibibverbsPairs, AreModifiedAsThePathSays) {
   path.timeout = 18;
   path.retry_count = 4;
   path.mtu = 4'096;
+  path.flow_label = 0x54321;
+  path.hop_limit = 3;
+  path.static_rate = 7;
+  path.source_path_bits = 2;
   ASSERT_TRUE(pair_->connect(path).ok());
   ASSERT_EQ(modifications().size(), 2U);
   const Modification& receive = modifications()[0];
@@ -73,6 +77,10 @@ TEST_F(LibibverbsPairs, AreModifiedAsThePathSays) {
   EXPECT_EQ(receive.attributes.path.service_level, 5);
   EXPECT_EQ(receive.attributes.path.is_global, 1);
   EXPECT_EQ(receive.attributes.path.traffic_class, 106);
+  EXPECT_EQ(receive.attributes.path.flow_label, 0x54321U);
+  EXPECT_EQ(receive.attributes.path.hop_limit, 3);
+  EXPECT_EQ(receive.attributes.path.static_rate, 7);
+  EXPECT_EQ(receive.attributes.path.path_bits, 2);
   EXPECT_EQ(receive.attributes.mtu, 5U) << "the code of 4096 bytes";
   const Modification& send = modifications()[1];
   EXPECT_EQ(send.attributes.state, abi::kReadyToSend);

@@ -214,9 +214,16 @@ TEST(RdmaSetting, SaysWhenPacketsAreRepeated) {
   EXPECT_EQ(path_with({"SETO_RDMA_RETRY_COUNT=7"}).retry_count, 7);
 }
 
+TEST(RdmaSetting, SaysWhereAPathIsFrom) {
+  const char* const none[] = {nullptr};
+  EXPECT_EQ(load_config(none).value().rdma_setup, RdmaSetUp::control);
+  const char* const manager[] = {"SETO_RDMA_SETUP=cm", nullptr};
+  EXPECT_EQ(load_config(manager).value().rdma_setup, RdmaSetUp::manager);
+}
+
 TEST(RdmaSetting, BeyondWhatTheFieldsHoldIsRefused) {
   for (const char* const wrong : {"SETO_RDMA_TRAFFIC_CLASS=256", "SETO_RDMA_SERVICE_LEVEL=16", "SETO_RDMA_TIMEOUT=0",
-                                  "SETO_RDMA_TIMEOUT=32", "SETO_RDMA_RETRY_COUNT=8"}) {
+                                  "SETO_RDMA_TIMEOUT=32", "SETO_RDMA_RETRY_COUNT=8", "SETO_RDMA_SETUP=librdmacm"}) {
     const char* const settings[] = {wrong, nullptr};
     EXPECT_FALSE(load_config(settings).ok()) << wrong;
   }

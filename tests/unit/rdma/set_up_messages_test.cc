@@ -27,8 +27,13 @@ NamedPort port() {
 ChannelAddress address() { return {77, 0x123456, 0x7f00'0000'1000, 99, 256 << 10, 128, 4'096, 5, gid_of("10.0.0.1")}; }
 
 std::vector<SetUpMessage> every_kind() {
-  return {Offer{{port(), port()}}, Proposal{3, address(), {"mlx5_1", 1, 3, {}, 0, 1}}, Acceptance{3, address()},
-          Refusal{3, "no memory"}, Decision{3, Verdict::give_up, "no path"}};
+  return {Offer{{port(), port()}, true},
+          Proposal{3, address(), {"mlx5_1", 1, 3, {}, 0, 1}, {}},
+          Proposal{3, address(), {"mlx5_1", 1, 3, {}, 0, 1}, Token{1, 2, 3}},
+          Acceptance{3, address(), {}},
+          Acceptance{3, address(), Listener{gid_of("10.0.0.1"), 0x1234}},
+          Refusal{3, "no memory"},
+          Decision{3, Verdict::give_up, "no path"}};
 }
 
 TEST(SetUpMessages, AreDecodedAsTheyWereEncoded) {
@@ -47,6 +52,14 @@ TEST(SetUpMessages, AreDecodedAsTheyWereEncoded) {
   EXPECT_EQ(offer.ports[0].facts.gids.at(0).interface, 0U) << "its number means nothing at another host";
   EXPECT_EQ(offer.ports[0].distance, 21);
   EXPECT_EQ(offer.ports[0].facts.pkeys, (std::vector<std::uint16_t>{0xffff, 0x8001}));
+  EXPECT_FALSE(offer.has_manager);
+  EXPECT_TRUE(std::get<Offer>(decode_set_up(encode(Offer{{}, true})).value()).has_manager);
+  const auto proposal = std::get<Proposal>(decode_set_up(encode(every_kind()[2])).value());
+  EXPECT_EQ(proposal.token, (Token{1, 2, 3}));
+  const auto acceptance = std::get<Acceptance>(decode_set_up(encode(every_kind()[4])).value());
+  ASSERT_TRUE(acceptance.listener.has_value());
+  EXPECT_EQ(acceptance.listener->gid, gid_of("10.0.0.1"));
+  EXPECT_EQ(acceptance.listener->service, 0x1234);
 }
 
 TEST(SetUpMessages, OfAnyOtherLengthAreRefused) {

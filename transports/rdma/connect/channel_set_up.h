@@ -11,6 +11,7 @@
 
 #include "src/base/clock.h"
 #include "transports/rdma/connect/devices.h"
+#include "transports/rdma/connect/managed_path.h"
 #include "transports/rdma/connect/messages.h"
 #include "transports/rdma/link/ring_channel.h"
 
@@ -24,7 +25,8 @@ struct PortPair {
 
 // Sets up a channel between two contexts, by messages over the control plane: one end selects, both make their halves, and a
 // first message in both directions proves the path before it is used. If that fails, the next candidate is tried. Neither end
-// waits in a call: the owner passes messages on, and calls advance() until the set-up has ended.
+// waits in a call: the owner passes messages on, and calls advance() until the set-up has ended. Where both ends have a
+// connection manager, the queue pairs get their path from it, and everything else as before.
 class ChannelSetUp final {
  public:
   enum class Role : std::uint8_t { selects, follows };  // different at both ends
@@ -41,7 +43,10 @@ class ChannelSetUp final {
     std::uint64_t (*clock)() = monotonic_ns;
     std::uint64_t ring_size = std::uint64_t{256} << 10;
     std::uint32_t records = 128;
-    QueuePairPath path;  // how packets are marked and repeated; the candidate sets the rest
+    QueuePairPath path;                                      // how packets are marked and repeated; the candidate sets the rest
+    ConnectionManager* manager = nullptr;                    // null: none is wanted, or there is none. It outlives the set-up
+    std::uint64_t manager_ms = 5'000;                        // a call of the manager that has no answer for so long is given up
+    std::function<bool(int descriptor, bool begins)> watch;  // advance() is called when it is readable; may be empty
   };
   explicit ChannelSetUp(Setup setup);
 
@@ -62,9 +67,13 @@ class ChannelSetUp final {
   [[nodiscard]] const PortEnd& own_end() const { return own_end_; }
   [[nodiscard]] const PortEnd& peer_end() const { return peer_end_; }
   [[nodiscard]] std::uint32_t mtu() const { return mtu_; }
+  // The path of the channel is from the connection manager.
+  [[nodiscard]] bool by_manager() const { return by_manager_; }
 
  private:
-  enum class State : std::uint8_t { waiting, probing, done, failed };
+  enum class State : std::uint8_t { waiting, calling, probing, done, failed };
+  // A call without an answer takes manager_ms: so many end before the whole set-up is given up (LinkRails), which then says why.
+  static constexpr std::size_t kMostCalls = 4;
 
   void hear_message(const Offer& offer);
   void hear_message(const Proposal& proposal);
@@ -74,7 +83,15 @@ class ChannelSetUp final {
   void send(const SetUpMessage& message) { outgoing_.push_back(encode(message)); }
   Status make_channel(const PortEnd& end);
   Status connect(const ChannelAddress& peer);
+  [[nodiscard]] Result<ManagedPath::Setup> managed(const ChannelAddress& peer);
+  Status listen(const ChannelAddress& peer);
+  Status call(const Acceptance& acceptance);
+  // False: the attempt has failed.
+  bool advance_manager();
   void begin_probe();
+  void refuse(const Status& why);
+  void drop_equal_calls();
+  void drop_channel();
   void try_next();
   void attempt_failed(std::string_view why);
   void end_with(Status reason);
@@ -89,6 +106,10 @@ class ChannelSetUp final {
   PortEnd own_end_;
   PortEnd peer_end_;
   std::uint32_t mtu_ = 0;
+  bool by_manager_ = false;
+  Token token_{};                         // of the attempt, with by_manager_
+  std::unique_ptr<ManagedPath> managed_;  // while the attempt needs it
+  std::uint64_t call_until_ns_ = 0;
   std::uint64_t probe_until_ns_ = 0;
   std::deque<std::string> outgoing_;
   Status why_;

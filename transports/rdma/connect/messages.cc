@@ -151,6 +151,7 @@ struct Encoder {
   Writer& writer;
 
   void operator()(const Offer& offer) const {
+    writer.put(static_cast<std::uint8_t>(offer.has_manager));
     const std::size_t ports = std::min(kMostPorts, offer.ports.size());
     writer.put(static_cast<std::uint16_t>(ports));
     for (std::size_t i = 0; i < ports; ++i) put_port(writer, offer.ports[i]);
@@ -159,10 +160,15 @@ struct Encoder {
     writer.put(proposal.attempt);
     writer.put_text(proposal.address.encoded());
     put_end(writer, proposal.yours);
+    writer.put(static_cast<std::uint8_t>(proposal.token.has_value()));
+    for (const std::uint8_t byte : proposal.token.value_or(Token())) writer.put(byte);
   }
   void operator()(const Acceptance& acceptance) const {
     writer.put(acceptance.attempt);
     writer.put_text(acceptance.address.encoded());
+    writer.put(static_cast<std::uint8_t>(acceptance.listener.has_value()));
+    writer.put_gid(acceptance.listener.value_or(Listener()).gid);
+    writer.put(acceptance.listener.value_or(Listener()).service);
   }
   void operator()(const Refusal& refusal) const {
     writer.put(refusal.attempt);
@@ -194,6 +200,7 @@ Result<SetUpMessage> decode_set_up(std::string_view bytes) {
   switch (reader.get<std::uint8_t>()) {
     case 0: {
       Offer offer;
+      offer.has_manager = reader.get<std::uint8_t>() != 0;
       for (std::size_t left = reader.get_count(kMostPorts); left > 0 && reader.ok(); --left)
         offer.ports.push_back(get_port(reader));
       message = std::move(offer);
@@ -204,6 +211,10 @@ Result<SetUpMessage> decode_set_up(std::string_view bytes) {
       proposal.attempt = reader.get<std::uint32_t>();
       SETO_ASSIGN(proposal.address, ChannelAddress::decode(reader.get_text()));
       proposal.yours = get_end(reader);
+      const bool managed = reader.get<std::uint8_t>() != 0;
+      Token token;
+      for (std::uint8_t& byte : token) byte = reader.get<std::uint8_t>();
+      if (managed) proposal.token = token;
       message = std::move(proposal);
       break;
     }
@@ -211,6 +222,11 @@ Result<SetUpMessage> decode_set_up(std::string_view bytes) {
       Acceptance acceptance;
       acceptance.attempt = reader.get<std::uint32_t>();
       SETO_ASSIGN(acceptance.address, ChannelAddress::decode(reader.get_text()));
+      const bool managed = reader.get<std::uint8_t>() != 0;
+      Listener listener;
+      listener.gid = reader.get_gid();
+      listener.service = reader.get<std::uint16_t>();
+      if (managed) acceptance.listener = listener;
       message = acceptance;
       break;
     }

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
 #include "src/base/result.h"
+#include "src/net/token.h"
 #include "transports/rdma/connect/selection.h"
 #include "transports/rdma/link/channel_address.h"
 
@@ -16,17 +18,25 @@ namespace seto::rdma {
 // The ports of the end that does not select.
 struct Offer {
   std::vector<NamedPort> ports;
+  bool has_manager = false;  // it can take paths from the connection manager, and its settings say so
 };
 // The selecting end has made a channel, and asks for the other half at `yours`.
 struct Proposal {
   std::uint32_t attempt = 0;
   ChannelAddress address;
   PortEnd yours;
+  std::optional<Token> token;  // the path comes from the connection manager: the other end listens for a call with this token
 };
-// The other half. Its end can be written to.
+// Where an end listens for the call of the connection manager.
+struct Listener {
+  Gid gid;
+  std::uint16_t service = 0;
+};
+// The other half. Its end can be written to; with a listener, once that was called.
 struct Acceptance {
   std::uint32_t attempt = 0;
   ChannelAddress address;
+  std::optional<Listener> listener;
 };
 struct Refusal {
   std::uint32_t attempt = 0;

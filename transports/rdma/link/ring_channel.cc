@@ -76,17 +76,27 @@ ChannelAddress RingChannel::address() const {
 }
 
 Status RingChannel::connect(const ChannelAddress& peer) {
-  if (peer.ring_size != setup_.ring_size || peer.records != setup_.records)
-    return failure(Code::remote_error, "%s has a ring of %llu bytes and %u records for RDMA, this end %llu and %u",
-                   setup_.peer.c_str(), static_cast<unsigned long long>(peer.ring_size), peer.records,
-                   static_cast<unsigned long long>(setup_.ring_size), setup_.records);
   QueuePairPath path = setup_.path;
-  path.mtu = std::min(setup_.mtu, peer.mtu);
+  path.mtu = setup_.mtu;
   path.remote_gid = peer.gid;
   path.remote_lid = peer.lid;
   path.remote_queue_pair = peer.queue_pair;
   path.own_sequence = setup_.sequence;
   path.remote_sequence = peer.sequence;
+  return connect(peer, path);
+}
+
+Status RingChannel::connect(const ChannelAddress& peer, QueuePairPath path) {
+  if (peer.ring_size != setup_.ring_size || peer.records != setup_.records)
+    return failure(Code::remote_error, "%s has a ring of %llu bytes and %u records for RDMA, this end %llu and %u",
+                   setup_.peer.c_str(), static_cast<unsigned long long>(peer.ring_size), peer.records,
+                   static_cast<unsigned long long>(setup_.ring_size), setup_.records);
+  // The connection manager knows the MTU of the calling end only.
+  path.mtu = std::min({path.mtu, setup_.mtu, peer.mtu});
+  path.timeout = setup_.path.timeout;
+  path.retry_count = setup_.path.retry_count;
+  path.rnr_retry_count = setup_.path.rnr_retry_count;
+  if (path.pkey_index != setup_.path.pkey_index) SETO_TRY(pair_->prepare(path));
   SETO_TRY(pair_->connect(path));
   peer_ = peer;
   connected_ = true;

@@ -51,7 +51,8 @@ class RingChannel final : private CompletionSink {
 
   // For the peer, which calls connect() with it. This end can be written to from then on.
   [[nodiscard]] ChannelAddress address() const;
-  Status connect(const ChannelAddress& peer);
+  Status connect(const ChannelAddress& peer);  // or over a path from elsewhere, that repeats packets as `Setup` says:
+  Status connect(const ChannelAddress& peer, QueuePairPath path);
 
   // The longest record.
   [[nodiscard]] std::size_t most_bytes() const { return most_bytes_; }

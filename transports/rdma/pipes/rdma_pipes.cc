@@ -12,6 +12,7 @@
 #include "src/base/log.h"
 #include "src/net/token.h"
 #include "transports/rdma/verbs/libibverbs.h"
+#include "transports/rdma/verbs/librdmacm.h"
 #include "transports/rdma/verbs/verbs_advice.h"
 
 namespace seto::rdma {
@@ -40,6 +41,19 @@ const Result<std::unique_ptr<Verbs>>& verbs_of_process() {
 
 bool is_up(const NamedPort& port) { return port.facts.state == PortState::active; }
 
+// Null where the settings want none, or it cannot be opened, which is said once. Opened once in a process, and never closed.
+ConnectionManager* manager_of_process(const Config& config) {
+  if (config.rdma_setup == RdmaSetUp::control) return nullptr;
+  static ConnectionManager* const only = [] {
+    Result<std::unique_ptr<ConnectionManager>> opened = Librdmacm::open();
+    if (opened.ok()) return std::move(opened).value().release();
+    SETO_LOG(warn, "SETO_RDMA_SETUP=cm is not possible, and paths of RDMA are chosen without the connection manager: %s",
+             std::string(opened.status().text()).c_str());
+    return static_cast<ConnectionManager*>(nullptr);
+  }();
+  return only;
+}
+
 std::string end_text(const PortEnd& end) {
   return end.gid.empty() || !end.gid_index.has_value() ? "LID " + std::to_string(end.lid) : to_text(end.gid);
 }
@@ -53,11 +67,21 @@ void say_once(const std::string& text) {
     SETO_LOG(info, "%s (said for the first peer only)", text.c_str());
 }
 
+void say_not_managed(const std::string& peer) {
+  static std::atomic<bool> said{false};
+  if (said.exchange(true, std::memory_order_relaxed)) return;
+  SETO_LOG(warn,
+           "SETO_RDMA_SETUP=cm: %s has another setting, or no connection manager, and the path to it is chosen without one: set "
+           "it on all ranks, and install librdmacm there (said for the first peer only)",
+           peer.c_str());
+}
+
 class RingPipeSetUp final : public PipeSetUp {
  public:
   RingPipeSetUp(ChannelSetUp::Setup setup, OpenPipes& all, NamedRegistrations& memory)
       : peer_(setup.peer),
         selects_(setup.role == ChannelSetUp::Role::selects),
+        wants_manager_(setup.manager != nullptr),
         set_up_(std::move(setup)),
         all_(all),
         memory_(memory) {}
@@ -83,7 +107,8 @@ class RingPipeSetUp final : public PipeSetUp {
     say_once(
         "data goes to " + peer_ + " over RDMA: " +
         (selects_ ? to_text(set_up_.candidate()) : port + ", MTU " + std::to_string(set_up_.mtu()) + ", chosen by the peer") +
-        "; memory of the host");
+        (set_up_.by_manager() ? "; path of the connection manager" : "") + "; memory of the host");
+    if (wants_manager_ && !set_up_.by_manager()) say_not_managed(peer_);
     std::string way = "RDMA " + port + ", " + end_text(own) + " -> " + end_text(peer);
     return std::make_unique<RingPipe>(std::move(channel), PortPair{{own.device, own.port}, {peer.device, peer.port}},
                                       std::move(way), all_, memory_.on(own.device));
@@ -92,6 +117,7 @@ class RingPipeSetUp final : public PipeSetUp {
  private:
   const std::string peer_;
   const bool selects_;
+  const bool wants_manager_;
   ChannelSetUp set_up_;
   OpenPipes& all_;
   NamedRegistrations& memory_;
@@ -153,7 +179,7 @@ Result<std::unique_ptr<PipeMaker>> RdmaPipes::open(const Config& config) {
     SETO_LOG(info, "RDMA is not used: %s", std::string(verbs.status().text()).c_str());
     return std::unique_ptr<PipeMaker>();
   }
-  return open(*verbs.value(), setting, {path_in(config), half_of_locked_memory()});
+  return open(*verbs.value(), setting, {path_in(config), half_of_locked_memory(), manager_of_process(config)});
 }
 
 Result<std::unique_ptr<PipeMaker>> RdmaPipes::open(Verbs& verbs, std::string_view setting, const PipeTerms& terms) {
@@ -191,6 +217,7 @@ RdmaPipes::RdmaPipes(std::unique_ptr<Devices> devices, std::uint32_t rails, Fd e
       memory_(*devices_, terms.registered),
       rails_(rails),
       path_(terms.path),
+      manager_(terms.manager),
       epoll_(std::move(epoll)) {
   look_at_ports();
   for (const auto& [name, device] : devices_->all())
@@ -214,6 +241,11 @@ std::unique_ptr<PipeSetUp> RdmaPipes::begin(const Wanted& wanted) {
   setup.random = random_number;
   setup.probe_ms = kProbeMs;
   setup.path = path_;
+  setup.manager = manager_;
+  // A child of this process may keep the descriptor open: it must be taken out before it is closed.
+  setup.watch = [this](int descriptor, bool begins) {
+    return begins ? watch(descriptor) : epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, descriptor, nullptr) == 0;
+  };
   for (const BytePipe* const one : wanted.beside) setup.beside.push_back(static_cast<const RingPipe*>(one)->ports());
   return std::make_unique<RingPipeSetUp>(std::move(setup), pipes_, memory_);
 }

@@ -22,8 +22,9 @@ namespace seto::rdma {
 [[nodiscard]] QueuePairPath path_in(const Config& config);
 
 struct PipeTerms {
-  QueuePairPath path;                   // how packets are marked and repeated
-  std::uint64_t registered = kNoLimit;  // bytes of named memory at most
+  QueuePairPath path;                    // how packets are marked and repeated
+  std::uint64_t registered = kNoLimit;   // bytes of named memory at most
+  ConnectionManager* manager = nullptr;  // it gives paths where the peer has one, too; it outlives the pipes
 };
 
 // The pipes of one context over its RDMA devices.
@@ -65,6 +66,7 @@ class RdmaPipes final : public PipeMaker {
   std::uint64_t changes_ = 0;
   bool ports_changed_ = false;  // since they were looked at
   const QueuePairPath path_;
+  ConnectionManager* const manager_;
   const Fd epoll_;
   std::vector<int> watched_;  // completion queues in epoll_
   std::uint32_t polls_ = 0;

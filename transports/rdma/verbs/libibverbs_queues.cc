@@ -98,11 +98,14 @@ Status LibibverbsPair::connect(const QueuePairPath& path) {
   attributes.path.port = path.port;
   attributes.path.service_level = path.service_level;
   attributes.path.remote_lid = path.remote_lid;
+  attributes.path.path_bits = path.source_path_bits;
+  attributes.path.static_rate = path.static_rate;
   if (path.gid_index.has_value()) {
     attributes.path.is_global = 1;
     std::memcpy(attributes.path.remote_gid.bytes, path.remote_gid.bytes.data(), path.remote_gid.bytes.size());
     attributes.path.gid_index = static_cast<std::uint8_t>(*path.gid_index);
-    attributes.path.hop_limit = 64;
+    attributes.path.hop_limit = path.hop_limit;
+    attributes.path.flow_label = path.flow_label;
     attributes.path.traffic_class = path.traffic_class;
   }
   int error = device_.functions().ibv_modify_qp(pair_, &attributes,

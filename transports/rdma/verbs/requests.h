@@ -88,9 +88,14 @@ struct QueuePairPath {
   std::uint32_t remote_sequence = 0;
   std::uint8_t service_level = 0;
   std::uint8_t traffic_class = 0;
-  std::uint8_t timeout = 16;         // 4.096 us * 2^timeout until a packet is sent again
-  std::uint8_t retry_count = 6;      // then the queue pair fails (7: with the software device, never)
-  std::uint8_t rnr_retry_count = 7;  // 7: a sender waits without limit for a receive request of the peer
+  // Only the connection manager knows other values.
+  std::uint32_t flow_label = 0;
+  std::uint8_t hop_limit = 64;
+  std::uint8_t static_rate = 0;       // 0: that of the port
+  std::uint8_t source_path_bits = 0;  // of the own LID
+  std::uint8_t timeout = 16;          // 4.096 us * 2^timeout until a packet is sent again
+  std::uint8_t retry_count = 6;       // then the queue pair fails (7: with the software device, never)
+  std::uint8_t rnr_retry_count = 7;   // 7: a sender waits without limit for a receive request of the peer
 };
 
 // The numbers are those of ibv_event_type.
