@@ -124,6 +124,12 @@ void FakeFabric::set_address(const std::string& device, const std::string& addre
   tell(device, {rdma::AsyncEventKind::gid_change, 1, 0});
 }
 
+void FakeFabric::take_ip_address(const std::string& device) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(devices_.at(device).facts.ports.at(0).gids, [](const rdma::GidEntry& one) { return !one.gid.link_local(); });
+  tell(device, {rdma::AsyncEventKind::gid_change, 1, 0});
+}
+
 void FakeFabric::remove(const std::string& device) {
   const std::lock_guard lock(mutex_);
   devices_.at(device).removed = true;

@@ -51,6 +51,8 @@ class FakeFabric final {
   void set_distance(const std::string& device, std::uint8_t distance);  // from the memory of the rank
   // The GIDs of the only port of this device on Ethernet, from now on. Empty: it has none.
   void set_address(const std::string& device, const std::string& address);
+  // The port keeps only the GIDs that follow from its own hardware address, as real ports without an IP address do.
+  void take_ip_address(const std::string& device);
   void remove(const std::string& device);
   // Packets between the two devices are lost from now on.
   void separate(const std::string& one, const std::string& other);

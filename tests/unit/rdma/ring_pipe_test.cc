@@ -140,6 +140,27 @@ TEST_F(RingPipes, BreakWithTheirDevice) {
   EXPECT_EQ(errno, EAGAIN) << "the other device works";
 }
 
+// The look at the ports comes while the pipe on the farther one is not there yet.
+TEST_F(RingPipes, OnAFarPortBreakWhenANearOneCameUpDuringTheirSetUp) {
+  fabric.set_distance("a1", 21);
+  here = std::make_unique<RdmaHost>(fabric, std::vector<std::string>{"a0", "a1"});
+  fabric.set_port("a0", 1, rdma::PortState::down);
+  here->pipes().arm();
+  bool is_down = true;
+  auto [one, other] = support::connect_pipes(here->pipes(), there->pipes(), [&] {
+    if (std::exchange(is_down, false)) fabric.set_port("a0", 1, rdma::PortState::active);
+    here->pipes().arm();
+    fabric.run();
+  });
+  ASSERT_NE(one, nullptr);
+  EXPECT_THAT(one->way(), HasSubstr("a1"));
+  here->pipes().poll();
+  char bytes[16];
+  const iovec part{bytes, sizeof bytes};
+  EXPECT_EQ(one->receive({&part, 1}), -1);
+  EXPECT_EQ(errno, ECONNRESET) << "the near port would stay idle";
+}
+
 // A completion or an event after arm() ends a sleep.
 TEST_F(RingPipes, EndASleep) {
   auto [one, other] = connect();
@@ -269,6 +290,20 @@ TEST(RdmaPorts, FarOnesAreSpares) {
   fabric.set_port("a0", 1, PortState::down);
   pipes->arm();
   EXPECT_EQ(pipes->usable(), 0U);
+}
+
+TEST(RdmaPorts, WithoutAnIpAddressCountWhereNoneHasOne) {
+  FakeFabric fabric(testing::chosen_seed());
+  for (const char* const name : {"a0", "a1", "a2"}) fabric.add_ethernet(name, std::string("10.0.0.") + name[1]);
+  for (const char* const far : {"a1", "a2"}) fabric.set_distance(far, 21);
+  fabric.take_ip_address("a0");
+  const auto verbs = fabric.verbs();
+  const auto pipes = RdmaPipes::open(*verbs, "auto").value();
+  EXPECT_EQ(pipes->usable(), 2U) << "the far ones, which can carry something";
+  fabric.take_ip_address("a1");
+  fabric.take_ip_address("a2");
+  pipes->arm();
+  EXPECT_EQ(pipes->usable(), 1U) << "the near one";
 }
 
 // Events are taken before each sleep.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -19,6 +20,11 @@ struct NamedPort {
   // It may carry something: it is up, and has an address.
   [[nodiscard]] bool is_usable() const {
     return facts.state == PortState::active && (facts.link_layer == LinkLayer::infiniband || !facts.gids.empty());
+  }
+  // It has an address of its network. A port on Ethernet without an IP address has one of its own, which few peers can reach.
+  [[nodiscard]] bool has_address() const {
+    const auto is_of_network = [](const GidEntry& one) { return !one.gid.link_local(); };
+    return facts.link_layer == LinkLayer::infiniband || std::any_of(facts.gids.begin(), facts.gids.end(), is_of_network);
   }
 };
 [[nodiscard]] std::vector<NamedPort> ports_of(const std::vector<DeviceFacts>& devices);

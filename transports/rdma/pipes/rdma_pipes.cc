@@ -78,13 +78,18 @@ void say_not_managed(const std::string& peer) {
 
 class RingPipeSetUp final : public PipeSetUp {
  public:
-  RingPipeSetUp(ChannelSetUp::Setup setup, OpenPipes& all, NamedRegistrations& memory)
+  // `ports_changed` is set if the ports were looked at during the set-up: that look did not find its pipe.
+  RingPipeSetUp(ChannelSetUp::Setup setup, OpenPipes& all, NamedRegistrations& memory, const std::uint64_t& changes,
+                bool& ports_changed)
       : peer_(setup.peer),
         selects_(setup.role == ChannelSetUp::Role::selects),
         wants_manager_(setup.manager != nullptr),
         set_up_(std::move(setup)),
         all_(all),
-        memory_(memory) {}
+        memory_(memory),
+        changes_(changes),
+        changes_before_(changes),
+        ports_changed_(ports_changed) {}
 
   Status hear(std::string_view message) override { return set_up_.hear(message); }
   std::optional<std::string> next_message() override { return set_up_.next_message(); }
@@ -99,6 +104,7 @@ class RingPipeSetUp final : public PipeSetUp {
   std::unique_ptr<BytePipe> take() override {
     std::unique_ptr<RingChannel> channel = set_up_.take();
     if (channel == nullptr) return nullptr;
+    if (changes_ != changes_before_) ports_changed_ = true;
     const PortEnd& own = set_up_.own_end();
     PortEnd peer = set_up_.peer_end();
     peer.gid_index = own.gid_index;  // both ends have a global route, or none
@@ -121,6 +127,9 @@ class RingPipeSetUp final : public PipeSetUp {
   ChannelSetUp set_up_;
   OpenPipes& all_;
   NamedRegistrations& memory_;
+  const std::uint64_t& changes_;
+  const std::uint64_t changes_before_;
+  bool& ports_changed_;
 };
 
 }  // namespace
@@ -247,7 +256,7 @@ std::unique_ptr<PipeSetUp> RdmaPipes::begin(const Wanted& wanted) {
     return begins ? watch(descriptor) : epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, descriptor, nullptr) == 0;
   };
   for (const BytePipe* const one : wanted.beside) setup.beside.push_back(static_cast<const RingPipe*>(one)->ports());
-  return std::make_unique<RingPipeSetUp>(std::move(setup), pipes_, memory_);
+  return std::make_unique<RingPipeSetUp>(std::move(setup), pipes_, memory_, changes_, ports_changed_);
 }
 
 bool RdmaPipes::poll() {
@@ -294,6 +303,9 @@ void RdmaPipes::look_at_ports() {
   ++changes_;
   std::vector<NamedPort> ports = devices_->ports();
   std::erase_if(ports, [](const NamedPort& one) { return !one.is_usable(); });
+  const auto has_address = [](const NamedPort& one) { return one.has_address(); };
+  if (std::any_of(ports.begin(), ports.end(), has_address))
+    std::erase_if(ports, [&](const NamedPort& one) { return !has_address(one); });
   usable_ = 0;
   if (ports.empty()) return;
   const auto nearer = [](const NamedPort& one, const NamedPort& other) { return one.distance < other.distance; };
