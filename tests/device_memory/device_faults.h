@@ -10,6 +10,29 @@
 
 namespace seto::testing {
 
+// A graph that repeats what `call` issues on the stream of the rank.
+class RepeatedCalls final {
+ public:
+  RepeatedCalls(const DeviceRank& mine, const std::function<void()>& call) : mine_(mine) {
+    EXPECT_TRUE(ok(mine.driver.stream_begin_capture(mine.cuda_stream, cuda::CaptureMode::relaxed)));
+    call();
+    EXPECT_TRUE(ok(mine.driver.stream_end_capture(mine.cuda_stream, &graph_)));
+    EXPECT_TRUE(ok(mine.driver.graph_instantiate(&executable_, graph_, 0)));
+  }
+  ~RepeatedCalls() {
+    EXPECT_TRUE(ok(mine_.driver.graph_exec_destroy(executable_)));
+    EXPECT_TRUE(ok(mine_.driver.graph_destroy(graph_)));
+  }
+  RepeatedCalls(const RepeatedCalls&) = delete;
+  RepeatedCalls& operator=(const RepeatedCalls&) = delete;
+  void launch() const { EXPECT_TRUE(ok(mine_.driver.graph_launch(executable_, mine_.cuda_stream))); }
+
+ private:
+  const DeviceRank& mine_;
+  cuda::Graph graph_ = nullptr;
+  cuda::GraphExec executable_ = nullptr;
+};
+
 // Ranks that are late or lost.
 class DeviceFaults : public DeviceMemory {
  protected:

@@ -229,6 +229,7 @@ Status DeviceCommunicator::end_with(const Status& reason, std::string_view call)
                          control_->rank(), std::string(call).c_str(), std::string(reason.text()).c_str()),
                  control_->rank());
   parts_->launches->stop();
+  LaunchWatcher::of_process().wake();
   return reason;
 }
 
@@ -378,6 +379,8 @@ Watched::Activity DeviceCommunicator::look() {
     control_->check_peers();
   }
   if (control_->failed()) parts_->launches->stop();
+  // No event may tell of a kernel that has to be stopped: of a graph, or of a launch that failed half-way.
+  if (parts_->launches->is_stopping()) return Activity::running;
   if (parts_->launches->running() > 0 || (relay_ != nullptr && relay_->is_busy())) return Activity::running;
   return has_graphs ? Activity::graphs : Activity::none;
 }
@@ -427,6 +430,7 @@ void DeviceCommunicator::fail_overdue(const Launches::State& state) {
   const std::size_t before = parts_->launches->running();
   while (!state.kernel_has_ended && parts_->launches->running() == before && !parts_->launches->stopped_at(state.program) &&
          !until.passed()) {
+    parts_->launches->stop();  // again: a kernel that lends ends later than the first time
     (void)parts_->launches->poll(Status(Code::timeout, "stopped"));
     std::this_thread::yield();
   }

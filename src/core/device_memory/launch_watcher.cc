@@ -14,6 +14,7 @@ using std::chrono::microseconds;
 constexpr microseconds kWhileRunning(500);
 constexpr microseconds kWithGraphs(20'000);
 constexpr microseconds kForRetired(20'000), kLongestForRetired(1'000'000);
+constexpr microseconds kToFree(1'000'000);  // at the end of a communicator
 
 }  // namespace
 
@@ -42,12 +43,24 @@ LaunchWatcher& LaunchWatcher::of_process() {
   return *only;
 }
 
-Status LaunchWatcher::add(Watched& one) {
+Status LaunchWatcher::start() {
   StopLaunchWatcher::at_exit();
-  const std::lock_guard lock(mutex_);
+  {
+    const std::lock_guard lock(wake_mutex_);
+    if (stops_) return {};
+  }
+  if (!freeing_thread_.joinable()) {
+    SETO_ASSIGN(freeing_thread_, start_thread("seto-gpu-free", [this] { run_freeing(); }));
+  }
   if (!thread_.joinable()) {
     SETO_ASSIGN(thread_, start_thread("seto-gpu", [this] { run(); }));
   }
+  return {};
+}
+
+Status LaunchWatcher::add(Watched& one) {
+  const std::lock_guard lock(mutex_);
+  SETO_TRY(start());
   watched_.push_back(&one);
   return {};
 }
@@ -63,18 +76,27 @@ bool LaunchWatcher::wake() {
   return !stops_;
 }
 
+// Without threads the memory stays allocated.
 void LaunchWatcher::retire(std::unique_ptr<RetiredDevice> device) {
+  Watched::Activity activity = Watched::Activity::running;
   {
     const std::lock_guard lock(mutex_);
-    retired_.push_back(std::move(device));
-    static_cast<void>(look());
+    const bool has_threads = start().ok();
+    {
+      const std::lock_guard retired_lock(retired_mutex_);
+      retired_.push_back(std::move(device));
+    }
+    if (has_threads) activity = look();
   }
   wake();
+  if (activity != Watched::Activity::none) return;
+  std::unique_lock lock(retired_mutex_);
+  freed_.wait_for(lock, kToFree, [this, look = calm_looks_] { return freed_after_ >= look || freeing_stops_; });
 }
 
 std::size_t LaunchWatcher::retired() {
-  const std::lock_guard lock(mutex_);
-  return retired_.size();
+  const std::lock_guard lock(retired_mutex_);
+  return retired_.size() + being_freed_;
 }
 
 void LaunchWatcher::stop() {
@@ -83,24 +105,67 @@ void LaunchWatcher::stop() {
     stops_ = true;
     woken_.notify_one();
   }
+  {
+    const std::lock_guard lock(retired_mutex_);
+    freeing_stops_ = true;
+    may_free_.notify_one();
+    freed_.notify_all();
+  }
   if (thread_.joinable()) thread_.join();
+  if (freeing_thread_.joinable()) freeing_thread_.join();
+}
+
+bool LaunchWatcher::stop_retired() {
+  const std::lock_guard lock(retired_mutex_);
+  bool any = false;
+  for (const std::unique_ptr<RetiredDevice>& one : retired_) {
+    if (one->launches == nullptr || !one->launches->is_stopping()) continue;
+    one->launches->stop();
+    any = true;
+  }
+  return any;
 }
 
 Watched::Activity LaunchWatcher::look() {
   const std::uint64_t came = LaunchGate::of_process().came();
-  Watched::Activity activity = Watched::Activity::none;
+  Watched::Activity activity = stop_retired() ? Watched::Activity::running : Watched::Activity::none;
   for (Watched* one : watched_) activity = std::max(activity, one->look());
   if (activity != Watched::Activity::none)
     return activity;  // a graph may run at any time, and freeing would wait for its kernels
   MemoryImporter::of_process().unmap_closed(came);
+  const std::lock_guard lock(retired_mutex_);
   if (retired_.empty()) return activity;
-  const LaunchGate::Closed gate(came);
-  if (!gate.holds()) return activity;  // a launch that came since has woken the watcher, which looks again
-  std::erase_if(retired_, [](const std::unique_ptr<RetiredDevice>& one) {
-    one->workspaces->leave();
-    return one->workspaces->all_left() || one->patience.passed();
-  });
+  ++calm_looks_;
+  calm_at_ = came;
+  may_free_.notify_one();
   return activity;
+}
+
+// Each is asked once after a calm look. Once a launch came, the rest stays until the watcher, which it woke, finds no kernel again.
+void LaunchWatcher::run_freeing() {
+  std::unique_lock lock(retired_mutex_);
+  while (true) {
+    may_free_.wait(lock, [this] { return freeing_stops_ || calm_looks_ > freed_after_; });
+    const std::uint64_t look = calm_looks_, came = calm_at_;
+    for (std::size_t left = retired_.size(); left > 0 && !freeing_stops_; --left) {
+      std::unique_ptr<RetiredDevice> one = std::move(retired_.front());
+      retired_.pop_front();
+      if (one->launches == nullptr || !one->launches->is_stopping()) {
+        ++being_freed_;
+        lock.unlock();
+        if (const LaunchGate::Closed gate(came); gate.holds()) {
+          one->workspaces->leave();
+          if (one->workspaces->all_left() || one->patience.passed()) one.reset();
+        }
+        lock.lock();
+        --being_freed_;
+      }
+      if (one != nullptr) retired_.push_back(std::move(one));
+    }
+    if (freeing_stops_) return;
+    freed_after_ = look;
+    freed_.notify_all();
+  }
 }
 
 Watched::Activity LaunchWatcher::look_at_all() {
@@ -112,11 +177,7 @@ void LaunchWatcher::run() {
   microseconds for_retired = kForRetired;
   for (;;) {
     const Watched::Activity activity = look_at_all();
-    bool has_retired = false;
-    {
-      const std::lock_guard lock(mutex_);
-      has_retired = !retired_.empty();
-    }
+    const bool has_retired = retired() > 0;
     std::unique_lock lock(wake_mutex_);
     if (stops_) return;
     if (is_woken_) for_retired = kForRetired;

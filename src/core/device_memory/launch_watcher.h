@@ -2,6 +2,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -42,7 +43,8 @@ struct RetiredDevice {
 };
 
 // The thread of this process that watches kernels, since their calls return at once: it sees their ends, deadlines and lost
-// peers. It sleeps while there is nothing to watch.
+// peers. It sleeps while there is nothing to watch. Another thread frees what ended communicators leave behind, because the driver
+// may wait there for kernels of the program, which may wait for a kernel that has to be watched.
 class LaunchWatcher final {
  public:
   static LaunchWatcher& of_process();
@@ -52,22 +54,37 @@ class LaunchWatcher final {
   void remove(Watched& one);
   // There is something to watch. False: the process is ending, and nothing is watched any more.
   bool wake();
+  // Waits for the thread that frees, as long as the driver does not wait for kernels of the program.
   void retire(std::unique_ptr<RetiredDevice> device);
   // The number of those that wait for the end of kernels or for other ranks.
   [[nodiscard]] std::size_t retired();
 
  private:
   LaunchWatcher() = default;
+  Status start();
   void run();
+  void run_freeing();
   Watched::Activity look_at_all();
-  // Looks at all, and frees what can be freed. Locked.
+  // Looks at all, and lets be freed what can be. Locked.
   Watched::Activity look();
+  // Whether kernels of an ended communicator have to be stopped once more.
+  bool stop_retired();
   void stop();
   friend struct StopLaunchWatcher;
 
-  std::mutex mutex_;  // of the lists, also during a look
+  std::mutex mutex_;  // of the list and the threads, also during a look
   std::vector<Watched*> watched_;
-  std::vector<std::unique_ptr<RetiredDevice>> retired_;
+
+  std::mutex retired_mutex_;  // nothing is waited for meanwhile
+  std::condition_variable may_free_;
+  std::deque<std::unique_ptr<RetiredDevice>> retired_;
+  std::size_t being_freed_ = 0;  // by the thread, which has taken it from the list
+  std::uint64_t calm_looks_ = 0;  // that found no kernel; the gate had the number below at the last one
+  std::uint64_t calm_at_ = 0;
+  std::uint64_t freed_after_ = 0;  // looks after which the thread has freed what could be freed
+  std::condition_variable freed_;
+  bool freeing_stops_ = false;
+  std::thread freeing_thread_;
 
   std::mutex wake_mutex_;
   std::condition_variable woken_;

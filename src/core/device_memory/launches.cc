@@ -393,6 +393,13 @@ void Launches::stop() {
   std::atomic_ref(*reinterpret_cast<std::uint32_t*>(words_ + kStopWord)).fetch_or(bits, std::memory_order_relaxed);
 }
 
+bool Launches::is_stopping() const {
+  const std::lock_guard lock(mutex_);
+  const std::uint32_t bits =
+      std::atomic_ref(*reinterpret_cast<std::uint32_t*>(words_ + kStopWord)).load(std::memory_order_relaxed);
+  return passes_end_.has_value() && (bits & kernels::kStopAtOnce) == 0;
+}
+
 bool Launches::has_refused() const {
   const std::uint32_t bits =
       std::atomic_ref(*reinterpret_cast<std::uint32_t*>(words_ + kStopWord)).load(std::memory_order_acquire);

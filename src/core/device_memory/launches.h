@@ -138,8 +138,10 @@ class Launches final {
   [[nodiscard]] std::uint64_t issued() const { return launched_; }
   [[nodiscard]] bool has_graphs() const { return has_graphs_.load(std::memory_order_relaxed); }
   // Ends the kernels under way, and later ones as soon as they wait. They cannot be used again. A kernel that lends buffers ends
-  // only when this is called again after passes of peers have had time to end.
+  // only when this is called again after passes of peers have had time to end; until then is_stopping() holds. The watcher does
+  // that, also for kernels of graphs and for those of a communicator that has ended.
   void stop();
+  [[nodiscard]] bool is_stopping() const;
   // A kernel has refused a message, and stopped all.
   [[nodiscard]] bool has_refused() const;
   // Where the first block was in this program of a launch when it was stopped; empty: none was.
