@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <exception>
 #include <iterator>
+#include <new>
 #include <utility>
 
 #include "src/api/support/thread_group.h"
@@ -108,9 +110,10 @@ Status queue(const DeviceMessages& call, Add add) {
     all.push_back({call.comm->shared_from_this(), {}, {}, call.mark});
     queued = std::prev(all.end());
   }
-  if (std::find(queued->streams.begin(), queued->streams.end(), call.stream) == queued->streams.end())
-    queued->streams.push_back(call.stream);
+  const bool is_new = std::find(queued->streams.begin(), queued->streams.end(), call.stream) == queued->streams.end();
+  if (is_new) queued->streams.reserve(queued->streams.size() + 1);
   add(queued->batch);
+  if (is_new) queued->streams.push_back(call.stream);
   return {};
 }
 
@@ -142,21 +145,22 @@ Status queue_on_device(setoComm_t comm, const Call& call, setoStream_t stream) {
     keep_first(group().failure, comm->why_unusable());
     return comm->why_unusable();
   }
-  Queued& queued = group().calls.emplace_back();
+  Queued queued;
   queued.comm = comm->shared_from_this();
   queued.call = call;
   queued.stream = stream;
   queued.counts.assign(call.counts.begin(), call.counts.end());
   queued.displacements.assign(call.displacements.begin(), call.displacements.end());
   if (call.scalar != nullptr) std::memcpy(queued.scalar, call.scalar, scalar_size(call.type));
+  group().calls.push_back(std::move(queued));
   return {};
 }
 
-// After a failure the others are still launched: ranks that did not fail wait for them.
+// After a failure the others are still launched: ranks that did not fail wait for them. What needs memory comes first, so that
+// without it nothing is launched, or a communicator knows that it has failed.
 Status launch_queued() {
   Status first = std::exchange(group().failure, Status());
-  for (QueuedMessages& queued : std::exchange(group().messages, {}))
-    keep_first(first, issue(*queued.comm, queued.batch, queued.streams, queued.mark));
+  const std::vector<QueuedMessages> messages = std::exchange(group().messages, {});
   std::vector<Queued> calls = std::exchange(group().calls, {});
   std::vector<Batch> batches;
   for (Queued& queued : calls) {
@@ -165,7 +169,20 @@ Status launch_queued() {
     call.counts = queued.counts;
     call.displacements = queued.displacements;
   }
-  for (const Batch& batch : batches) keep_first(first, launch(batch));
+  std::exception_ptr missing;  // memory
+  const auto guarded = [&](setoComm& comm, const auto& launch_one) {
+    try {
+      keep_first(first, launch_one());
+    } catch (const std::bad_alloc&) {
+      missing = std::current_exception();
+      const CallGuard guard(comm);
+      if (comm.usable.load(std::memory_order_acquire) != nullptr) comm.device->end_without_memory();
+    }
+  };
+  for (const QueuedMessages& queued : messages)
+    guarded(*queued.comm, [&] { return issue(*queued.comm, queued.batch, queued.streams, queued.mark); });
+  for (const Batch& batch : batches) guarded(*batch.comm, [&] { return launch(batch); });
+  if (missing != nullptr && first.ok()) std::rethrow_exception(missing);
   return first;
 }
 

@@ -1,3 +1,6 @@
+#include <exception>
+#include <new>
+
 #include "src/api/calls/device_calls.h"
 #include "src/api/calls/group_calls.h"
 #include "src/api/lifetime/init_support.h"
@@ -20,8 +23,15 @@ Status end() {
         "use a group for each");
   }
   // Kernels first: they run while the calls on host memory are waited for.
-  Status launched = outermost ? launch_queued() : Status();
+  Status launched;
+  std::exception_ptr missing;  // memory, for kernels
+  try {
+    if (outermost) launched = launch_queued();
+  } catch (const std::bad_alloc&) {
+    missing = std::current_exception();
+  }
   Status ended = end_group();
+  if (missing != nullptr) std::rethrow_exception(missing);
   return launched.ok() ? ended : launched;
 }
 
@@ -64,7 +74,14 @@ setoResult_t setoGroupStart(void) {
 
 setoResult_t setoGroupEnd(void) {
   return enter([]() -> Status {
-    const Status ended = end();
+    Status ended;
+    try {
+      ended = end();
+    } catch (const std::bad_alloc&) {
+      note_group_depth();
+      if (group_depth() == 0) drop_collected();
+      throw;
+    }
     note_group_depth();
     if (group_depth() > 0) return ended;
     if (ended.ok()) return run_collected();

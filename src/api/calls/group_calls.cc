@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <deque>
+#include <new>
+#include <optional>
 #include <utility>
 
 #include "src/api/support/thread_group.h"
@@ -49,7 +51,13 @@ Result<CallGroup::Target> group_target(setoComm_t comm, setoStream_t stream) {
 
 Status end_group() {
   if (thread_group().calls.depth() > 1) return thread_group().calls.end();
-  const GroupGuard guard;
+  std::optional<GroupGuard> guard;
+  try {
+    guard.emplace();
+  } catch (const std::bad_alloc&) {
+    drop_group();  // else later calls would join it
+    throw;
+  }
   return thread_group().calls.end();
 }
 

@@ -1,6 +1,7 @@
 #include "src/core/device_memory/device_communicator.h"
 
 #include <algorithm>
+#include <new>
 #include <string>
 #include <thread>
 #include <utility>
@@ -25,11 +26,6 @@ constexpr std::uint64_t kLookAtPeersMs = 20;    // while a kernel runs
 constexpr std::uint64_t kStopMs = 10'000;       // for kernels to end after they were stopped
 constexpr std::uint64_t kAbandonedMs = 30'000;  // for ranks that may be dead to say that they are gone
 
-bool is_one_process(const std::vector<RankStatement>& statements) {
-  return std::all_of(statements.begin(), statements.end(),
-                     [&](const RankStatement& one) { return one.process == statements[0].process; });
-}
-
 static_assert(kStagedMessages >= kWorkspaceSize);  // DeviceShapes cuts for one size; messages lie behind it
 
 }  // namespace
@@ -45,7 +41,7 @@ Result<std::unique_ptr<DeviceCommunicator>> DeviceCommunicator::create(std::shar
 Status DeviceCommunicator::open(Bootstrap& bootstrap, Deadline until) {
   SETO_ASSIGN(const std::vector<RankStatement> statements, exchange(bootstrap, prepare(until), until));
   SETO_ASSIGN(const std::vector<std::string> findings, exchange_findings(bootstrap, map_workspaces(statements), until));
-  note_pairs(findings);
+  pairs_ = parts_->workspaces->relayed_pairs(findings);
   SETO_TRY(agree(bootstrap, make_parts(statements), until));
   parts_->workspaces->join();
   if (!pairs_.any() && can_measure_device_costs(statements)) SETO_TRY(measure_costs(statements, bootstrap, until));
@@ -68,18 +64,6 @@ Result<std::string> DeviceCommunicator::map_workspaces(const std::vector<RankSta
   if (!is_one_process(statements))
     static_cast<void>(MemoryImporter::of_process().start([] { LaunchWatcher::of_process().wake(); }));
   return parts_->workspaces->connect(control_->rank(), statements, nearby);
-}
-
-// Both ranks of a pair must map the other's workspace, or neither uses it.
-void DeviceCommunicator::note_pairs(const std::vector<std::string>& findings) {
-  const std::size_t ranks = findings.size();
-  const auto own = static_cast<std::size_t>(control_->rank());
-  pairs_ = RelayedPairs(ranks);
-  for (std::size_t one = 0; one < ranks; ++one)
-    for (std::size_t other = one + 1; other < ranks; ++other)
-      if (findings[one][other] != Workspaces::kMapped || findings[other][one] != Workspaces::kMapped) pairs_.add(one, other);
-  for (std::size_t peer = 0; peer < ranks; ++peer)
-    if (pairs_.has(own, peer)) parts_->workspaces->forget(static_cast<Rank>(peer));
 }
 
 Status DeviceCommunicator::make_parts(const std::vector<RankStatement>& statements) {
@@ -111,37 +95,17 @@ Status DeviceCommunicator::make_parts(const std::vector<RankStatement>& statemen
   return {};
 }
 
-Result<std::string> DeviceCommunicator::obstacle_of_any(const Status& mine, Bootstrap& bootstrap, Deadline until) const {
-  const std::string own(static_cast<std::size_t>(control_->ranks()), mine.ok() ? Workspaces::kMapped : Workspaces::kNotMapped);
-  SETO_ASSIGN(const std::vector<std::string> findings, exchange_findings(bootstrap, own, until));
-  if (!mine.ok()) return std::string(mine.text());
-  for (std::size_t rank = 0; rank < findings.size(); ++rank)
-    if (findings[rank][0] != Workspaces::kMapped) return "rank " + std::to_string(rank) + " says why";
-  return std::string();
-}
-
 Status DeviceCommunicator::agree_on_lending(const std::vector<RankStatement>& statements, Bootstrap& bootstrap, Deadline until) {
   if (is_one_process(statements) || pairs_.any()) return {};  // all ranks find the same
   const ContextScope scope(*gpu_);
   SETO_TRY(scope.status());
-  Result<std::unique_ptr<LentWindows>> created =
-      LentWindows::create({gpu_, control_->rank(), statements, [control = control_.get()] { return control->failed(); }}, until);
-  Status begun = created.status();
-  if (created.ok()) parts_->windows = std::move(created).value();  // for good, because giving its memory back waits for kernels
-  LentWindows* const windows = parts_->windows.get();
-  if (windows != nullptr) begun = windows->begin_trial();
-  const std::unique_ptr<LentWindows, void (*)(LentWindows*)> trial(windows, [](LentWindows* one) { one->end_trial(); });
-  SETO_ASSIGN(std::string obstacle, obstacle_of_any(begun, bootstrap, until));
-  if (obstacle.empty()) {
-    SETO_ASSIGN(obstacle, obstacle_of_any(windows->try_out(until), bootstrap, until));
-  }
+  const LentWindows::Setup setup{gpu_, control_->rank(), statements, [control = control_.get()] { return control->failed(); }};
+  SETO_ASSIGN(const std::string obstacle, LentWindows::agree(setup, parts_->windows, bootstrap, until));
   if (!obstacle.empty()) {
     SETO_LOG_AS(info, (LogOrigin{control_->rank(), 0}),
                 "GPUs of other processes cannot read buffers where they lie, so all messages are staged: %s", obstacle.c_str());
-    if (windows != nullptr) windows->withdraw();
     return {};
   }
-  windows->begin();
   parts_->placed = std::make_unique<PlacedShapes>(*parts_->shapes);
   parts_->shapes->allow_lending();
   return {};
@@ -203,8 +167,29 @@ DeviceCommunicator::~DeviceCommunicator() {
   LaunchWatcher::of_process().retire(std::move(parts_));
 }
 
+template <class Launch>
+Status DeviceCommunicator::guarded(const Launch& launch) {
+  SETO_TRY(first_failure());
+  try {
+    return launch();
+  } catch (const std::bad_alloc&) {
+    end_without_memory();
+    throw;
+  }
+}
+
 Status DeviceCommunicator::enqueue(std::span<const Call> calls, cuda::Stream stream) {
-  if (control_->failed()) return control_->first_failure();
+  return guarded([&] { return enqueue_all(calls, stream); });
+}
+
+Status DeviceCommunicator::enqueue(const TransferRequest& request) {
+  return guarded([&] {
+    Status status = launch(request);
+    return status.ok() ? status : end_with(status, "sends and receives");
+  });
+}
+
+Status DeviceCommunicator::enqueue_all(std::span<const Call> calls, cuda::Stream stream) {
   const ContextScope scope(*gpu_);
   Status status = scope.status();
   const Call* last = &calls.front();
@@ -218,12 +203,6 @@ Status DeviceCommunicator::enqueue(std::span<const Call> calls, cuda::Stream str
   return status.ok() ? status : end_with(status, name_of(last->collective));
 }
 
-Status DeviceCommunicator::enqueue(const TransferRequest& request) {
-  if (control_->failed()) return control_->first_failure();
-  Status status = launch(request);
-  return status.ok() ? status : end_with(status, "sends and receives");
-}
-
 Status DeviceCommunicator::end_with(const Status& reason, std::string_view call) {
   control_->fail(failure(reason.code(), "rank %d could not launch its call of %s, which ends a communicator on device memory: %s",
                          control_->rank(), std::string(call).c_str(), std::string(reason.text()).c_str()),
@@ -231,6 +210,31 @@ Status DeviceCommunicator::end_with(const Status& reason, std::string_view call)
   parts_->launches->stop();
   LaunchWatcher::of_process().wake();
   return reason;
+}
+
+Status DeviceCommunicator::first_failure() {
+  if (lacks_memory_.load(std::memory_order_acquire)) fail_without_memory();
+  return control_->failed() ? control_->first_failure() : Status();
+}
+
+void DeviceCommunicator::end_without_memory() noexcept {
+  lacks_memory_.store(true, std::memory_order_release);
+  parts_->launches->stop();
+  try {
+    fail_without_memory();
+  } catch (const std::bad_alloc&) {  // NOLINT: the watcher tries again
+  }
+  parts_->launches->drop(control_->first_failure());
+  LaunchWatcher::of_process().wake();
+}
+
+void DeviceCommunicator::fail_without_memory() {
+  if (control_->failed()) return;
+  control_->fail(failure(Code::unavailable,
+                         "rank %d could not launch a call, which ends a communicator on device memory: its process has no memory "
+                         "of the host left",
+                         control_->rank()),
+                 control_->rank());
 }
 
 Status DeviceCommunicator::add(const Call& call, cuda::Stream stream) {
@@ -361,12 +365,14 @@ Status DeviceCommunicator::drain() {
     if (until.passed() || !LaunchWatcher::of_process().wake()) break;
     parts_->launches->await_change();
   }
+  LaunchWatcher::of_process().end_look();  // it may have ended a kernel, and say next why
   return control_->failed() ? control_->first_failure() : Status();
 }
 
 // ---- on the watcher's thread
 
 Watched::Activity DeviceCommunicator::look() {
+  if (lacks_memory_.load(std::memory_order_acquire)) fail_without_memory();
   const bool has_graphs = parts_->launches->has_graphs();
   if (relay_ != nullptr && (parts_->launches->running() > 0 || relay_->is_busy())) {
     relay_->run_with_token([this] { look_at_launches(); });

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -38,10 +39,14 @@ class DeviceCommunicator final : public Watched {
   DeviceCommunicator& operator=(const DeviceCommunicator&) = delete;
 
   // Launches calls of a group on the stream, in their order and in as few kernels as possible. A call that is wrong ends the
-  // communicator on all ranks, because no kernel of this rank could tell theirs.
+  // communicator on all ranks, because no kernel of this rank could tell theirs. So does one for which the process has no memory
+  // (std::bad_alloc, which is thrown on).
   Status enqueue(std::span<const Call> calls, cuda::Stream stream);
   // Launches sends and receives, which take no operation number, with the same rules.
   Status enqueue(const TransferRequest& request);
+  // A call of the thread was not launched because the process has no memory. Ends the communicator on all ranks; what needs
+  // memory for that the watcher tries again.
+  void end_without_memory() noexcept;
   // A state of error feedback for calls of this communicator, with its residuals on the GPU.
   Result<std::shared_ptr<ErrorFeedback>> make_feedback(DataType type, std::uint64_t count);
   // Waits for the kernels of this rank. They end even after a failure.
@@ -57,18 +62,20 @@ class DeviceCommunicator final : public Watched {
   Status open(Bootstrap& bootstrap, Deadline until);
   Result<RankStatement> prepare(Deadline until);
   Result<std::string> map_workspaces(const std::vector<RankStatement>& statements);
-  void note_pairs(const std::vector<std::string>& findings);
   Status make_parts(const std::vector<RankStatement>& statements);
   // Where ranks are in several processes: all find whether each can read the buffers of all others.
   Status agree_on_lending(const std::vector<RankStatement>& statements, Bootstrap& bootstrap, Deadline until);
-  // Empty: no rank has failed. Else why this or another one has.
-  Result<std::string> obstacle_of_any(const Status& mine, Bootstrap& bootstrap, Deadline until) const;
   Status measure_costs(const std::vector<RankStatement>& statements, Bootstrap& bootstrap, Deadline until);
   Status add(const Call& call, cuda::Stream stream);
   Status set_residual(const Call& call, Launches::Request& request, std::uint64_t capture) const;
   Status set_buffers(const Call& call, Launches::Request& request, std::uint64_t capture);
   Status launch(const TransferRequest& request);
+  template <class Launch>
+  Status guarded(const Launch& launch);
+  Status enqueue_all(std::span<const Call> calls, cuda::Stream stream);
   Status end_with(const Status& reason, std::string_view call);
+  Status first_failure();
+  void fail_without_memory();
   void take_number_of_relay(Launches::Request& request, std::uint64_t capture);
   void look_at_launches();
   void judge(const Launches::State& state);
@@ -84,6 +91,7 @@ class DeviceCommunicator final : public Watched {
   bool has_told_of_copies_ = false;
   std::uint32_t digest_ = 0;  // of all calls so far: calls that differ are noticed, even if no rank looks while they run
   bool is_watched_ = false;
+  std::atomic<bool> lacks_memory_{false};  // a call was not launched because of that
 
   // The watcher alone uses these.
   std::unique_ptr<TransferWatch> transfer_watch_;

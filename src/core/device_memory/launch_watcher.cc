@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <new>
 #include <utility>
 
 #include "src/base/thread.h"
@@ -29,6 +30,7 @@ RetiredDevice::~RetiredDevice() {
   const std::shared_ptr<GpuContext> gpu = workspaces->gpu();
   const ContextScope scope(*gpu);
   if (!scope.status().ok()) return;
+  if (launches != nullptr && launches->has_unwatched()) static_cast<void>(gpu->driver().ctx_synchronize.code());
   transfers.reset();
   windows.reset();
   placed.reset();
@@ -126,7 +128,15 @@ bool LaunchWatcher::stop_retired() {
   return any;
 }
 
-Watched::Activity LaunchWatcher::look() {
+Watched::Activity LaunchWatcher::look() noexcept {
+  try {
+    return look_at_all();
+  } catch (const std::bad_alloc&) {
+    return Watched::Activity::running;
+  }
+}
+
+Watched::Activity LaunchWatcher::look_at_all() {
   const std::uint64_t came = LaunchGate::of_process().came();
   Watched::Activity activity = stop_retired() ? Watched::Activity::running : Watched::Activity::none;
   for (Watched* one : watched_) activity = std::max(activity, one->look());
@@ -141,7 +151,8 @@ Watched::Activity LaunchWatcher::look() {
   return activity;
 }
 
-// Each is asked once after a calm look. Once a launch came, the rest stays until the watcher, which it woke, finds no kernel again.
+// Each is asked once after a calm look. Once a launch came, the rest stays until the watcher, which it woke, finds no kernel
+// again.
 void LaunchWatcher::run_freeing() {
   std::unique_lock lock(retired_mutex_);
   while (true) {
@@ -168,15 +179,14 @@ void LaunchWatcher::run_freeing() {
   }
 }
 
-Watched::Activity LaunchWatcher::look_at_all() {
-  const std::lock_guard lock(mutex_);
-  return look();
-}
-
 void LaunchWatcher::run() {
   microseconds for_retired = kForRetired;
   for (;;) {
-    const Watched::Activity activity = look_at_all();
+    Watched::Activity activity = Watched::Activity::none;
+    {
+      const std::lock_guard lock(mutex_);
+      activity = look();
+    }
     const bool has_retired = retired() > 0;
     std::unique_lock lock(wake_mutex_);
     if (stops_) return;

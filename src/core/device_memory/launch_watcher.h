@@ -43,8 +43,8 @@ struct RetiredDevice {
 };
 
 // The thread of this process that watches kernels, since their calls return at once: it sees their ends, deadlines and lost
-// peers. It sleeps while there is nothing to watch. Another thread frees what ended communicators leave behind, because the driver
-// may wait there for kernels of the program, which may wait for a kernel that has to be watched.
+// peers. It sleeps while there is nothing to watch. Another thread frees what ended communicators leave behind, because the
+// driver may wait there for kernels of the program, which may wait for a kernel that has to be watched.
 class LaunchWatcher final {
  public:
   static LaunchWatcher& of_process();
@@ -52,6 +52,8 @@ class LaunchWatcher final {
   Status add(Watched& one);
   // Waits for a look that is being taken.
   void remove(Watched& one);
+  // The same.
+  void end_look() { const std::lock_guard lock(mutex_); }
   // There is something to watch. False: the process is ending, and nothing is watched any more.
   bool wake();
   // Waits for the thread that frees, as long as the driver does not wait for kernels of the program.
@@ -64,9 +66,9 @@ class LaunchWatcher final {
   Status start();
   void run();
   void run_freeing();
+  // Looks at all, and lets be freed what can be. Locked. Without memory it does so again soon.
+  Watched::Activity look() noexcept;
   Watched::Activity look_at_all();
-  // Looks at all, and lets be freed what can be. Locked.
-  Watched::Activity look();
   // Whether kernels of an ended communicator have to be stopped once more.
   bool stop_retired();
   void stop();
@@ -78,7 +80,7 @@ class LaunchWatcher final {
   std::mutex retired_mutex_;  // nothing is waited for meanwhile
   std::condition_variable may_free_;
   std::deque<std::unique_ptr<RetiredDevice>> retired_;
-  std::size_t being_freed_ = 0;  // by the thread, which has taken it from the list
+  std::size_t being_freed_ = 0;   // by the thread, which has taken it from the list
   std::uint64_t calm_looks_ = 0;  // that found no kernel; the gate had the number below at the last one
   std::uint64_t calm_at_ = 0;
   std::uint64_t freed_after_ = 0;  // looks after which the thread has freed what could be freed

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <new>
+#include <ranges>
+#include <string>
 #include <utility>
 
 #include "src/core/device_memory/launch_watcher.h"
@@ -109,6 +112,8 @@ Result<cuda::Event> Launches::take_event() {
     free_events_.pop_back();
     return event;
   }
+  all_events_.reserve(all_events_.size() + 1);
+  free_events_.reserve(all_events_.size() + 1);  // the watcher, which fills it, needs no memory
   cuda::Event event = nullptr;
   SETO_TRY(driver_.event_create(&event, cuda::kEventDisableTiming));
   all_events_.push_back(event);
@@ -212,8 +217,14 @@ Status Launches::add(Request request, std::uint64_t capture) {
 Status Launches::flush() {
   if (pending_.empty()) return {};
   Status launched = launch(pending_, pending_capture_);
-  pending_.clear();
+  pending_.clear();  // after an exception, drop() does that
   return launched;
+}
+
+void Launches::drop(const Status& reason) {
+  for (Request& request : pending_)
+    if (pending_capture_ == 0 && !reason.ok()) request.record.end(reason, true, true);
+  pending_.clear();
 }
 
 void Launches::note_running(std::span<const Request> requests, cuda::Event begin, cuda::Event end) {
@@ -238,7 +249,25 @@ void Launches::note_running(std::span<const Request> requests, cuda::Event begin
 }
 
 Status Launches::launch(std::span<const Request> requests, std::uint64_t capture) {
-  if (capture != 0) return launch_captured(requests, capture);
+  Status launched;
+  try {
+    launched = capture != 0 ? launch_captured(requests, capture) : launch_watched(requests);
+  } catch (const std::bad_alloc&) {
+    if (capture == 0) forget_last();
+    throw;
+  }
+  if (launched.ok()) return {};
+  if (capture == 0) {
+    forget_last();
+    for (RecorderEntry record : std::views::transform(requests, &Request::record)) record.end(launched, true, true);
+  }
+  const std::size_t others = requests.size() - 1;
+  return failure(launched.code(), "%s%s: %s", requests.front().shape->what.c_str(),
+                 others == 0 ? "" : (" and the " + std::to_string(others) + " calls after it in its launch").c_str(),
+                 std::string(launched.text()).c_str());
+}
+
+Status Launches::launch_watched(std::span<const Request> requests) {
   const Request& first = requests.front();
   if (last_ != nullptr && last_stream_ != first.stream) SETO_TRY(driver_.stream_wait_event(first.stream, last_, 0));
   SETO_ASSIGN(const cuda::Event begin, take_event());
@@ -246,19 +275,22 @@ Status Launches::launch(std::span<const Request> requests, std::uint64_t capture
   note_running(requests, begin, end);
   LaunchWatcher::of_process().wake();
   LaunchGate::of_process().pass();
-  Status launched = join(first, end);
-  if (launched.ok()) launched = launch_between(requests, begin, end);
-  if (launched.ok()) launched = join_back(first, end);
+  SETO_TRY(join(first, end));
+  SETO_TRY(launch_between(requests, begin, end));
+  SETO_TRY(join_back(first, end));
   const std::lock_guard lock(mutex_);
-  if (!launched.ok()) {
-    while (!running_.empty() && running_.back().launch == launched_ + 1) running_.pop_back();
-    return launched;
-  }
   for (Launch& one : running_) one.is_issued = true;
   ++launched_;
   last_ = end;
   last_stream_ = first.stream;
   return {};
+}
+
+// Nothing tells whether its kernel runs, so it must be stopped.
+void Launches::forget_last() {
+  const std::lock_guard lock(mutex_);
+  while (!running_.empty() && running_.back().launch == launched_ + 1) running_.pop_back();
+  has_unwatched_.store(true, std::memory_order_release);
 }
 
 Status Launches::launch_unwatched(const Request& request) {

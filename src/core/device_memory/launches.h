@@ -109,6 +109,8 @@ class Launches final {
   // After make_room(). The request is launched by flush(), or at once if no other one may be in its launch.
   Status add(Request request, std::uint64_t capture);
   Status flush();
+  // Forgets what flush() would launch, because the communicator has failed.
+  void drop(const Status& reason);
   // A launch that is no operation of the communicator: the caller waits for it. Nothing else runs meanwhile.
   Status launch_unwatched(const Request& request);
 
@@ -136,6 +138,8 @@ class Launches final {
   [[nodiscard]] std::uint64_t ended() const;  // the number of launches
   // That were issued, without those of captures. On the launching thread.
   [[nodiscard]] std::uint64_t issued() const { return launched_; }
+  // A launch has failed half-way, so copies and a kernel of it may be in its stream, and no event tells when they have ended.
+  [[nodiscard]] bool has_unwatched() const { return has_unwatched_.load(std::memory_order_acquire); }
   [[nodiscard]] bool has_graphs() const { return has_graphs_.load(std::memory_order_relaxed); }
   // Ends the kernels under way, and later ones as soon as they wait. They cannot be used again. A kernel that lends buffers ends
   // only when this is called again after passes of peers have had time to end; until then is_stopping() holds. The watcher does
@@ -173,7 +177,10 @@ class Launches final {
   void begin(Launch& launch);
   void end_first(const Status& outcome, bool failed);
   [[nodiscard]] std::uint32_t programs_done(std::uint64_t launch) const;
+  // Says which call the driver has refused. Nothing of the launch is watched then.
   Status launch(std::span<const Request> requests, std::uint64_t capture);
+  Status launch_watched(std::span<const Request> requests);
+  void forget_last();
   void note_running(std::span<const Request> requests, cuda::Event begin, cuda::Event end);
   Status copy_program(const Request& request);
   // `launch`: its number; 0: a graph may repeat it, or nothing watches it.
@@ -194,6 +201,7 @@ class Launches final {
   kernels::Address words_there_ = 0;
   std::uint32_t most_blocks_ = 0;
   std::atomic<bool> has_graphs_{false};
+  std::atomic<bool> has_unwatched_{false};
 
   // On the launching thread: what the next launch executes, the last launch, and the last one in a capture.
   std::vector<Request> pending_;

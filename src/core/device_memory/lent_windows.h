@@ -30,18 +30,9 @@ class LentWindows final : public DeviceAllocations::Observer {
     std::span<const RankStatement> statements;
     std::function<bool()> is_hopeless;  // the communicator has failed: nothing is waited for any more
   };
-  // Connects to the importers of the other processes.
-  static Result<std::unique_ptr<LentWindows>> create(const Setup& setup, Deadline until);
-  // From now on work waits on the GPU of this rank, as a kernel that waits for a peer does, until end_trial().
-  Status begin_trial();
-  // When all ranks have begun: whether the other processes map memory of this rank, although work waits on their GPUs.
-  // A driver that maps only when its GPU is idle would wait for a kernel that waits for the rank that offers.
-  Status try_out(Deadline until);
-  // When all ranks have tried, or one has failed.
-  void end_trial();
-  // All ranks lend, so memory that is freed from now on is closed; or one cannot, and nothing is offered any more.
-  void begin();
-  void withdraw() { readers_.clear(); }
+  // All ranks call it: they try whether each can read the buffers of all others. Empty: they can. Else why not. `made` keeps what
+  // was made, because giving its memory back waits for kernels.
+  static Result<std::string> agree(const Setup& setup, std::unique_ptr<LentWindows>& made, Bootstrap& bootstrap, Deadline until);
   // No kernel of this process runs.
   ~LentWindows() override;
   LentWindows(const LentWindows&) = delete;
@@ -86,7 +77,18 @@ class LentWindows final : public DeviceAllocations::Observer {
   };
 
   explicit LentWindows(const Setup& setup) : setup_(setup), ranks_(setup.statements.size()) {}
+  // Connects to the importers of the other processes.
+  static Result<std::unique_ptr<LentWindows>> create(const Setup& setup, Deadline until);
   Status connect(Deadline until);
+  // From now on work waits on the GPU of this rank, as a kernel that waits for a peer does, until end_trial().
+  Status begin_trial();
+  // When all ranks have begun: whether the other processes map memory of this rank, although work waits on their GPUs.
+  // A driver that maps only when its GPU is idle would wait for a kernel that waits for the rank that offers.
+  Status try_out(Deadline until);
+  // When all ranks have tried, or one has failed.
+  void end_trial();
+  // All ranks lend, so memory that is freed from now on is closed.
+  void begin();
   Status try_memory(Memory memory, Deadline until);
   Result<Memory> memory_at(cuda::DevicePointer address) const;
   // The window of this memory: made if there is none.

@@ -66,6 +66,11 @@ std::uint64_t random_number() {
   return number;
 }
 
+bool is_one_process(const std::vector<RankStatement>& statements) {
+  return std::all_of(statements.begin(), statements.end(),
+                     [&](const RankStatement& one) { return one.process == statements[0].process; });
+}
+
 std::uint64_t number_of_process() {
   static const std::uint64_t number = random_number();
   return number;

@@ -28,6 +28,8 @@ struct RankStatement {
 // The blocks that a kernel of this communicator may have so that those of all ranks run at once, at most so many.
 Result<std::uint32_t> blocks_of(const std::vector<RankStatement>& statements, std::uint32_t most);
 
+[[nodiscard]] bool is_one_process(const std::vector<RankStatement>& statements);
+
 // A number of this process that no other process has.
 [[nodiscard]] std::uint64_t number_of_process();
 [[nodiscard]] std::uint64_t random_number();

@@ -81,13 +81,21 @@ void TransferBatch::merge(std::uint32_t deadline_ms) {
   has_deadline_ = true;
 }
 
+// So that an addition for which there is no memory changes nothing.
+void TransferBatch::make_room(std::size_t more) {
+  transfers_.reserve(transfers_.size() + more);
+  exchange_of_.reserve(exchange_of_.size() + more);
+}
+
 void TransferBatch::add(Transfer transfer, std::uint32_t deadline_ms) {
+  make_room(1);
   merge(deadline_ms);
   transfers_.push_back(std::move(transfer));
   exchange_of_.push_back(0);
 }
 
 void TransferBatch::add(std::vector<Transfer> exchange, std::uint32_t deadline_ms) {
+  make_room(exchange.size());
   merge(deadline_ms);
   ++exchanges_;
   for (Transfer& transfer : exchange) {

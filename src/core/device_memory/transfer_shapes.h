@@ -27,6 +27,7 @@ class TransferBatch final {
   [[nodiscard]] std::uint32_t deadline_ms() const { return deadline_ms_; }
 
  private:
+  void make_room(std::size_t more);
   void merge(std::uint32_t deadline_ms);
 
   std::vector<Transfer> transfers_;

@@ -90,6 +90,16 @@ Result<std::string> Workspaces::connect(Rank rank, std::span<const RankStatement
   return findings;
 }
 
+RelayedPairs Workspaces::relayed_pairs(const std::vector<std::string>& findings) {
+  RelayedPairs pairs(findings.size());
+  for (std::size_t one = 0; one < findings.size(); ++one)
+    for (std::size_t other = one + 1; other < findings.size(); ++other)
+      if (findings[one][other] != kMapped || findings[other][one] != kMapped) pairs.add(one, other);
+  for (std::size_t peer = 0; peer < findings.size(); ++peer)
+    if (pairs.has(static_cast<std::size_t>(rank_), peer)) forget(static_cast<Rank>(peer));
+  return pairs;
+}
+
 Result<bool> Workspaces::reach(Rank peer, std::span<const RankStatement> statements) {
   const cuda::Driver& driver = gpu_->driver();
   const RankStatement& own = statements[static_cast<std::size_t>(rank_)];

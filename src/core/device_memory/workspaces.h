@@ -8,6 +8,7 @@
 
 #include "src/core/device_memory/gpu_context.h"
 #include "src/core/device_memory/rank_statement.h"
+#include "src/engine/device/device_channels.h"
 #include "src/engine/kernels/device_program.h"
 
 namespace seto {
@@ -30,6 +31,9 @@ class Workspaces final {
   // Returns a byte for each rank: kMapped or kNotMapped.
   Result<std::string> connect(Rank rank, std::span<const RankStatement> statements, const std::vector<bool>& nearby);
   static constexpr char kMapped = '+', kNotMapped = '-';
+  // By what all ranks have found, the pairs that do not use each other's workspaces, because one of them does not map the
+  // other's.
+  RelayedPairs relayed_pairs(const std::vector<std::string>& findings);
   // That rank does not map this one's workspace, or this one does not map that one's: neither writes to the other.
   void forget(Rank rank) { dead_[static_cast<std::size_t>(rank)] = true; }
 
