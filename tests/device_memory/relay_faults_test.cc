@@ -97,6 +97,26 @@ TEST_F(DeviceRelayFaults, AReplayEndsWhenAnotherHostLeaves) {
   });
 }
 
+TEST_F(DeviceRelayFaults, AReplayInVainIsNamedAtTheDeadline) {
+  start_gpus(2);
+  on_hosts(
+      {2, 1},
+      [&](DeviceRank& mine) {
+        auto* const memory = mine.upload(std::vector<float>(kCount, 1));
+        {
+          const RepeatedCalls graph(mine, [&] { EXPECT_TRUE(succeeded(sum(mine, memory))); });
+          if (mine.rank == 0) graph.launch();
+          mine.synchronize();
+          expect_failed(mine, "did not end within 300 ms (SETO_OPERATION_TIMEOUT_MS): rank 1 never came; rank 0 waits for ");
+          if (mine.rank == 0) graph.launch();
+          mine.synchronize();
+          abort(mine);
+        }
+        expect_usable(mine, memory);
+      },
+      device_config(300));
+}
+
 // Destroy comes at once after the calls, and the results are there.
 TEST_F(DeviceRelayFaults, DestroyRightAfterTheCalls) {
   start_gpus(4);

@@ -68,6 +68,27 @@ TEST_F(DeviceRelayMessageFaults, AMessageThatIsNeverReceivedIsNamedAtTheDeadline
       device_config(300));
 }
 
+TEST_F(DeviceRelayMessageFaults, AReplayInVainIsNamedAtTheDeadline) {
+  start_gpus(2);
+  for (const bool sends : {true, false})
+    on_hosts(
+        {2, 1},
+        [&](DeviceRank& mine) {
+          auto* const memory = mine.upload(std::vector<float>(kLong, 1));
+          {
+            const RepeatedCalls graph(
+                mine, [&] { EXPECT_TRUE(succeeded(mine.rank == 0 ? send(mine, memory, kLong) : receive(mine, memory, kLong))); });
+            if (mine.rank == (sends ? 0 : 1)) graph.launch();
+            mine.synchronize();
+            expect_failed(mine, "sends and receives of a graph on rank " + std::string(sends ? "0" : "1") +
+                                    " did not end within 300 ms (SETO_OPERATION_TIMEOUT_MS)");
+            abort(mine);
+          }
+          expect_usable(mine, memory);
+        },
+        device_config(300));
+}
+
 // The kernel has ended, so it is the end of the communicator that waits for the receiver.
 TEST_F(DeviceRelayMessageFaults, TheEndOfACommunicatorWaitsForAReceiverUntilTheDeadline) {
   start_gpus(2);

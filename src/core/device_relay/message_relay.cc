@@ -30,6 +30,7 @@ class MessageRelay::Mover final : public Task {
     return end_if_idle() ? Step::ended : Step::blocked;
   }
   bool inspect() override {
+    relay_.judge_replays();
     if (!relay_.control_.failed()) return false;
     end(relay_.control_.first_failure());
     return true;
@@ -70,8 +71,8 @@ class MessageRelay::Replay {
  public:
   explicit Replay(std::shared_ptr<Gate> gate) : gate_(std::move(gate)) {}
 
-  void begin() { tell(&MessageRelay::begin_use); }
-  void end() { tell(&MessageRelay::end_use); }
+  void begin() { tell(&MessageRelay::begin_replay); }
+  void end() { tell(&MessageRelay::end_replay); }
 
  private:
   void tell(void (MessageRelay::*change)()) {
@@ -137,6 +138,28 @@ void MessageRelay::begin_use() {
 
 // The watcher lets the task end: it looks as long as that has not.
 void MessageRelay::end_use() { --uses_; }
+
+// The watcher does not see them, so the task judges their deadline.
+void MessageRelay::begin_replay() {
+  if (replays_++ == 0) replays_until_ = Deadline::after_ms(CallDeadline(0, control_.config()).ms());
+  begin_use();
+}
+
+void MessageRelay::end_replay() {
+  replays_until_.reset();
+  if (--replays_ > 0) replays_until_ = Deadline::after_ms(CallDeadline(0, control_.config()).ms());
+  end_use();
+}
+
+void MessageRelay::judge_replays() {
+  {
+    const std::lock_guard lock(gate_->mutex);
+    if (control_.failed() || !replays_until_ || !replays_until_->passed()) return;
+  }
+  control_.fail(failure(Code::timeout, "sends and receives of a graph on rank %d did not end within %s", control_.rank(),
+                        CallDeadline(0, control_.config()).text().c_str()),
+                control_.rank());
+}
 
 bool MessageRelay::may_end() { return is_closed_ || (uses_ == 0 && !messages_.has_untaken()); }
 

@@ -62,7 +62,10 @@ class MessageRelay final {
   Status open(Rank peer);
   void begin_use();
   void end_use();
+  void begin_replay();
+  void end_replay();
   // For the task, token held.
+  void judge_replays();
   Result<bool> move();
   bool may_end();
 
@@ -72,7 +75,9 @@ class MessageRelay final {
   const std::shared_ptr<Gate> gate_;
 
   // Under the mutex of the gate.
-  std::uint64_t uses_ = 0;  // launches under way
+  std::uint64_t uses_ = 0;                 // launches under way
+  std::uint64_t replays_ = 0;              // those of graphs
+  std::optional<Deadline> replays_until_;  // since one of them has begun, and none has ended
   bool is_closed_ = false;
   std::unique_ptr<Mover> mover_;       // null: there was none yet
   std::optional<Deadline> end_until_;  // since the last kernel has ended and the communicator ends

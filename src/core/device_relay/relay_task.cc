@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "src/core/device_relay/relay.h"
+#include "src/core/progress/call_deadline.h"
 
 namespace seto {
 namespace {
@@ -58,13 +59,23 @@ Task::Step RelayTask::move() {
 
 // The watcher looks for lost peers and deadlines of launches that it sees, and fails the control.
 bool RelayTask::inspect() {
-  if (launch_.kind == LaunchKind::of_graph && begun_ && !relay_.control().failed() && next_look_.passed()) {
-    next_look_ = Deadline::after_ms(kLookAtPeersMs);
-    (void)relay_.control().failures().look_around(launch_.note);
-  }
+  if (launch_.kind == LaunchKind::of_graph && begun_ && !relay_.control().failed()) judge();
   if (!relay_.control().failed()) return false;
   finish(relay_.control().first_failure());
   return true;
+}
+
+void RelayTask::judge() {
+  Communicator& control = relay_.control();
+  const CallDeadline limit(0, control.config());
+  if (!until_) until_ = Deadline::after_ms(limit.ms());
+  if (next_look_.passed()) {
+    next_look_ = Deadline::after_ms(kLookAtPeersMs);
+    (void)control.failures().look_around(launch_.note);
+  }
+  if (control.failed() || !until_->passed()) return;
+  const std::string of_relay = waits_for();
+  (void)control.failures().fail_overdue(launch_.note, limit, of_relay.empty() ? "waits for its kernel, of a graph" : of_relay);
 }
 
 bool RelayTask::give_up(const Status& reason) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "src/core/communicator/communicator.h"
@@ -12,7 +13,7 @@ namespace seto {
 
 class Relay;
 
-// No event tells of a launch of a graph, so its task looks for lost peers itself.
+// No event tells of a launch of a graph, so its task looks for lost peers and for the deadline itself.
 enum class LaunchKind : std::uint8_t { once, of_graph };
 
 // The messages of one operation: begins it in the control when its turn has come, moves what the kernel and the peers send, and
@@ -39,11 +40,13 @@ class RelayTask final : public Task {
  private:
   Step begin();
   Step move();
+  void judge();
   void finish(Status status);
 
   Relay& relay_;
   const Launch launch_;
   Deadline next_look_ = Deadline::after_ms(0);
+  std::optional<Deadline> until_{};  // of a launch of a graph, once its turn has come
   bool begun_ = false;
   bool started_ = false;  // moving messages
   bool all_moved_ = false;
