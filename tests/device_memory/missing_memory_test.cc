@@ -149,6 +149,12 @@ TEST_F(DeviceMissingMemory, EachAllocationOfAGroupFailsOnce) {
   fail_each_allocation(true, 1, 1);
 }
 
+TEST_F(DeviceMissingMemory, AllAllocationsOfAGroupFailFromOneOn) {
+  SETO_NEEDS_STAND_IN();
+  start_gpus(kPair);
+  fail_each_allocation(true, kForEver, 3);
+}
+
 TEST_F(DeviceMissingMemory, AllocationsOfAGroupFailWhoseProgramsAreNotBound) {
   SETO_NEEDS_STAND_IN();
   start_gpus(kPair);

@@ -166,7 +166,8 @@ void LaunchWatcher::run_freeing() {
         lock.unlock();
         if (const LaunchGate::Closed gate(came); gate.holds()) {
           one->workspaces->leave();
-          if (one->workspaces->all_left() || one->patience.passed()) one.reset();
+          if (one->patience.passed()) one->workspaces->give_up_other_processes();
+          if (one->workspaces->all_left()) one.reset();
         }
         lock.lock();
         --being_freed_;

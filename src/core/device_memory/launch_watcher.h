@@ -39,7 +39,7 @@ struct RetiredDevice {
   std::unique_ptr<Launches> launches;
   std::unique_ptr<Workspaces> workspaces;
   std::unique_ptr<Staging> staging;       // null: all GPUs reach each other
-  Deadline patience = Deadline::never();  // with other ranks, that may have died
+  Deadline patience = Deadline::never();  // with ranks of other processes, that may have died
 };
 
 // The thread of this process that watches kernels, since their calls return at once: it sees their ends, deadlines and lost

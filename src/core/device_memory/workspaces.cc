@@ -76,6 +76,8 @@ Result<std::string> Workspaces::connect(Rank rank, std::span<const RankStatement
   rank_ = rank;
   addresses_.assign(statements.size(), 0);
   dead_.assign(statements.size(), false);
+  for (const RankStatement& one : statements)
+    in_process_.push_back(one.process == statements[static_cast<std::size_t>(rank)].process);
   void* words = nullptr;
   SETO_TRY(gpu_->driver().mem_host_alloc(&words, statements.size() * kFlagStride, cuda::kHostAllocPortable));
   words_ = static_cast<std::uint64_t*>(words);
@@ -156,6 +158,10 @@ void Workspaces::leave() {
   if (stream_ != nullptr) static_cast<void>(driver.stream_synchronize.code(stream_));
   for (const cuda::DevicePointer one : mapped_) static_cast<void>(driver.ipc_close_mem_handle.code(one));
   mapped_.clear();
+}
+
+void Workspaces::give_up_other_processes() {
+  for (std::size_t peer = 0; peer < dead_.size(); ++peer) mark_dead(static_cast<Rank>(peer));
 }
 
 bool Workspaces::all_left() {

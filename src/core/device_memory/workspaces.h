@@ -49,8 +49,12 @@ class Workspaces final {
 
   // This rank writes to no other workspace any more, and unmaps them. Its kernels have ended.
   void leave();
-  // That rank's process has died, and with it its kernels.
-  void mark_dead(Rank rank) { forget(rank); }
+  // That rank's process has died, and with it its kernels. A rank of this process has not, and says itself when it is gone.
+  void mark_dead(Rank rank) {
+    if (!in_process_[static_cast<std::size_t>(rank)]) forget(rank);
+  }
+  // The ranks of other processes had time enough to say that they are gone, and may be dead.
+  void give_up_other_processes();
   // All other ranks are gone. Errors of the driver count as that: a context that failed has no memory.
   [[nodiscard]] bool all_left();
 
@@ -67,6 +71,7 @@ class Workspaces final {
   Rank rank_ = 0;
   std::vector<kernels::Address> addresses_;
   std::vector<bool> dead_;                   // or out of reach
+  std::vector<bool> in_process_;             // the ranks of this process
   std::vector<cuda::DevicePointer> mapped_;  // by legacy IPC
   bool joined_ = false;
   bool left_ = false;
