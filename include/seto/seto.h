@@ -16,11 +16,11 @@
  * - Blocking, host communicator: with stream NULL a call returns when the operation has ended on this rank, successful or not,
  *   and no peer can still write into its buffers. With a host stream it queues the operation and returns.
  * - Blocking, device communicator: every call queues on the CUDA stream; NULL is the legacy default stream. A call that is
- *   rejected ends the communicator on all ranks, because their kernels cannot go on without it. Its ranks are on one host and
- *   reach each other's GPUs; setoRecvAny and error feedback are not in this version. The messages of a group come before its
- *   collectives. Calls may be captured into a CUDA graph. The program orders its replays with other calls of the communicator,
- *   by streams or events, and ends them before it destroys the communicator; they have no deadline, but a lost rank or an abort
- *   ends them.
+ *   rejected ends the communicator on all ranks, because their kernels cannot go on without it. setoRecvAny is not in this
+ *   version. The messages of a group come before its collectives. Calls may be captured into a CUDA graph. The program orders its
+ *   replays with other calls of the communicator, by streams or events, and ends them before it destroys the communicator. A lost
+ *   rank or an abort ends replays; they have a deadline, that of the communicator, only where the host relays their messages
+ *   between GPUs that do not reach each other.
  * - Lifetime: buffers must have an alignment that suits the type, and belong to the operation until it has ended. Arrays, strings
  *   and config structs are copied before the call returns.
  * - Counts are in elements, never in bytes. Zero elements is legal: the operation still matches and orders.
