@@ -68,6 +68,7 @@ std::string DeviceJob::text() const {
   if (codec) text += ", in " + std::string(facts_of(*codec).name);
   if (owes) text += ", with residuals";
   if (lends) text += ", lent";
+  if (marked) text += ", marked";
   return text;
 }
 
@@ -94,7 +95,7 @@ InPlace DeviceJob::in_place_on(Rank rank) const {
 
 DeviceCut DeviceJob::cut() const {
   const Layout layout = Layout::uniform(shape(), 0, count, static_cast<std::uint32_t>(64 / size_of(type)));
-  return {blocks, std::max<std::uint64_t>(1, layout.longest())};
+  return {.blocks = blocks, .longest = std::max<std::uint64_t>(1, layout.longest()), .marked = marked};
 }
 
 std::vector<BoundProgram> DeviceJob::programs() const {
@@ -120,7 +121,9 @@ std::vector<BoundProgram> DeviceJob::programs() const {
     std::vector<LentChannel> lent;
     if (lending) lent = lending->channels_of(rank, placed);
     const Program& program = (placed == InPlace::yes ? shared : apart)[static_cast<std::size_t>(rank)];
-    bound.push_back(bind_program({&program, shape(), placed, &layout, type, op, 77, {slice_elements, depth}, lent}).value());
+    bound.push_back(
+        bind_program({&program, shape(), placed, &layout, type, op, 77, {marked ? cut().longest : slice_elements, depth}, lent})
+            .value());
   }
   return bound;
 }

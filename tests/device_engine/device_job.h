@@ -28,7 +28,8 @@ struct DeviceJob {
   std::optional<Codec> codec{};
   bool owes = false;  // errors of codecs are added in the next operation
   std::uint32_t blocks = 1;
-  bool lends = false;  // every rank reads the buffers of all others
+  bool lends = false;   // every rank reads the buffers of all others
+  bool marked = false;  // one exchange of marked messages: one block and one slice
 
   [[nodiscard]] std::string text() const;
   [[nodiscard]] Tiers tiers() const;

@@ -117,8 +117,11 @@ TEST_P(DeviceEngineOnBoth, AllFoldsGiveTheBitsOfTheHost) {
       DeviceJob job{find_algorithm("one_shot", Collective::all_reduce), 2, static_cast<DataType>(type), static_cast<ReduceOp>(op),
                     133};
       if (!job.exists()) continue;
-      compare(job, seed += 3);
-      if (HasFatalFailure()) return;
+      for (const bool marked : {false, true}) {
+        job.marked = marked;
+        compare(job, seed += 3);
+        if (HasFatalFailure()) return;
+      }
     }
 }
 

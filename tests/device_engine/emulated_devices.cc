@@ -68,14 +68,14 @@ void run_plain_block(DataType type, const LaunchArguments& launch, std::uint32_t
   }
 }
 
+Address address_of(const void* pointer) { return reinterpret_cast<Address>(pointer); }
+
 constexpr std::uint64_t kPassesMs = 20;  // for passes that have begun to end
 
 // A caller may write to its input as soon as the kernel of its own rank has ended, when other ranks may still run.
 void scribble(std::vector<std::byte>& input) {
   for (std::byte& byte : input) byte = ~byte;
 }
-
-Address address_of(const void* pointer) { return reinterpret_cast<Address>(pointer); }
 
 // Counts the blocks that are done, and wakes the thread that waits for all of them.
 class Countdown {
@@ -98,6 +98,10 @@ class Countdown {
 };
 
 }  // namespace
+
+void run_emulated_block(DataType type, bool coded, const LaunchArguments& launch, std::uint32_t block) {
+  (coded ? run_coded_block : run_plain_block)(type, launch, block);
+}
 
 Result<std::unique_ptr<EmulatedDevices>> EmulatedDevices::create(const std::vector<BoundProgram>& programs, const DeviceCut& cut,
                                                                  const RelayedPairs& relayed) {
@@ -155,7 +159,7 @@ Status EmulatedDevices::run(std::vector<DeviceMemory>& memory, std::vector<std::
   for (std::size_t rank = 0; rank < launched_; ++rank)
     for (std::uint32_t block = 0; block < cut_.blocks; ++block)
       threads.emplace_back([&, rank, block] {
-        (coded_ ? run_coded_block : run_plain_block)(type_, arguments[rank], block);
+        run_emulated_block(type_, coded_, arguments[rank], block);
         if (left[rank].fetch_sub(1) == 1) scribble(memory[rank].input);
         running.done();
       });

@@ -11,6 +11,9 @@
 
 namespace seto::support {
 
+// Executes the programs of a launch as one block, on the calling thread.
+void run_emulated_block(DataType type, bool coded, const kernels::LaunchArguments& launch, std::uint32_t block);
+
 // Executes device programs with the source of the kernels, compiled for the host: each block is a thread, which is the block's
 // only one. A race detector sees how blocks of different ranks order their accesses; barriers within a block do not exist here.
 class EmulatedDevices final {

@@ -81,12 +81,16 @@ MachineDevices::MachineDevices(const Setup& setup, const std::vector<Call>& call
     state.reports = allocate(rank, most_blocks * sizeof(std::uint64_t), "reports");
     state.stop = allocate(rank, sizeof(std::uint64_t), "stop word");
     state.progress = allocate(rank, sizeof(std::uint64_t), "progress word");
+    reinterpret_cast<kernels::WorkspaceBegin*>(state.workspace)->exchanges = setup.exchanges;
     workspaces.push_back(state.workspace);
   }
   for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
     for (std::size_t call = 0; call < calls.size(); ++call) {
-      Result<std::vector<std::byte>> lowered =
-          lower_to_device(calls[call].programs[rank], calls[call].cut, channels[call].ends_of(rank, workspaces));
+      DeviceEnds ends = channels[call].ends_of(rank, workspaces);
+      for (std::vector<kernels::ChannelEnd>& stream : ends.streams)
+        for (kernels::ChannelEnd& end : stream)
+          if (setup.one_slot) end.depth = 1;
+      Result<std::vector<std::byte>> lowered = lower_to_device(calls[call].programs[rank], calls[call].cut, ends);
       SETO_CHECK(lowered.ok());
       ranks_[rank].device_programs.push_back(allocate(rank, lowered.value().size(), "program"));
       copy_to(ranks_[rank].device_programs.back(), lowered.value());

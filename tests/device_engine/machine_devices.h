@@ -23,6 +23,8 @@ class MachineDevices final {
     bool scribbles = false;  // each rank inverts its input as soon as its kernel has ended, as a caller may
     // By rank, how many operations are one launch; empty: each is one. All operations then work on the memory of the first one.
     std::vector<std::uint32_t> fused{};
+    std::uint64_t exchanges = 0;  // of marked messages, as if so many were done
+    bool one_slot = false;        // marked messages have one slot in place of two
   };
   // The programs of all ranks for one call.
   struct Call {

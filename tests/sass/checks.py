@@ -93,9 +93,28 @@ def polling_faults(function):
 
 
 def acquire_faults(function):
-    """After a flag is loaded, nothing follows but the invalidation."""
-    flags = [index for index, one in enumerate(function.code) if one.is_global_load and is_system(one) and "64" in one.modifiers]
+    """After a flag is loaded, nothing follows but the invalidation. A marked word is no flag: it brings its own data."""
+    words = [index for index, one in enumerate(function.code) if one.is_global_load and is_system(one) and "64" in one.modifiers]
+    flags = [index for index in words if not is_marked(function, index)]
     return [f"{place(function, index)}: old lines of the cache are not dropped" for index in flags if not acquires(function, index)]
+
+
+def is_marked(function, index):
+    """Whether the upper half of the loaded word is compared alone, and only whether it is equal: flags are compared as 64 bits."""
+    first = min(function.code[index].written, key=lambda name: int(name[1:]))
+    upper = f"R{int(first[1:]) + 1}"
+    compared, seen, waiting = [], set(), list(function.successors[index])
+    while waiting:
+        later = waiting.pop()
+        if later in seen:
+            continue
+        seen.add(later)
+        one = function.code[later]
+        if one.name == "ISETP" and upper in one.read:
+            compared.append(one)
+        if upper not in one.written or one.predicate:
+            waiting += function.successors[later]
+    return bool(compared) and all(one.modifiers[0] in ("NE", "EQ") and "EX" not in one.modifiers for one in compared)
 
 
 def is_system(one):

@@ -27,6 +27,9 @@ bool sends(const BoundProgram& program, const BoundStream& stream) {
   return stream.address.sender == static_cast<std::uint32_t>(program.rank);
 }
 
+// Bytes of a slot for marked messages, with their marks.
+std::uint64_t marked_slot(std::size_t ranks) { return kernels::kMarkedArea / (ranks * kernels::kMarkedSlots) / kLine * kLine; }
+
 // The step that sends or receives the messages of each stream; null: none.
 std::vector<const BoundStep*> steps_of_streams(const BoundProgram& program) {
   std::vector<const BoundStep*> steps(program.streams.size(), nullptr);
@@ -48,13 +51,14 @@ class DeviceChannels::Joiner {
       : programs_(programs), cut_(cut) {
     joined_.relayed_ = relayed;
     joined_.places_.resize(programs.size());
-    joined_.workspaces_.resize(programs.size(), kFlagArea);
+    joined_.workspaces_.resize(programs.size(), kFlagArea + kernels::kMarkedArea);
     joined_.staging_.resize(programs.size(), kFlagArea);
     flags_.resize(programs.size(), done_flag(programs.size()));
     staged_flags_.resize(programs.size(), kRelayDone + kFlagStride);
   }
 
   Result<DeviceChannels> run() {
+    if (cut_.marked) SETO_TRY(check_exchange());
     for (const BoundProgram& program : programs_) {
       SETO_ASSIGN(geometries_.emplace_back(), DeviceGeometry::of(program, cut_));
       steps_.push_back(steps_of_streams(program));
@@ -90,7 +94,35 @@ class DeviceChannels::Joiner {
     return std::exchange(end, end + cut_.blocks * kFlagStride);
   }
 
+  // A rank that has received from all others must know that each of them has ended the exchange before, and a word must have one
+  // writer. So every rank sends one message to every other, and none is empty.
+  [[nodiscard]] Status check_exchange() const {
+    const auto refuse = [](std::size_t rank, const char* why) {
+      return failure(Code::internal, "rank %zu: a call whose messages are marked %s", rank, why);
+    };
+    for (std::size_t rank = 0; rank < programs_.size(); ++rank) {
+      const BoundProgram& program = programs_[rank];
+      if (cut_.blocks != 1 || program.slices != 1 || program.codec != 0 || joined_.relayed_.any())
+        return refuse(rank, "has several blocks or slices, a codec or a relay");
+      if (std::find(program.lengths.begin(), program.lengths.end(), 0U) != program.lengths.end())
+        return refuse(rank, "has an empty part");
+      std::vector<std::uint32_t> to(programs_.size()), from(programs_.size());
+      to[rank] = from[rank] = 1;
+      for (const BoundStream& stream : program.streams) {
+        if (stream.lent) return refuse(rank, "lends one of them");
+        if (!sends(program, stream)) ++from[stream.address.sender];
+        for (const std::uint32_t receiver : stream.receivers)
+          if (sends(program, stream)) ++to[receiver];
+      }
+      const auto is_one = [](std::uint32_t count) { return count == 1; };
+      if (!std::all_of(to.begin(), to.end(), is_one) || !std::all_of(from.begin(), from.end(), is_one))
+        return refuse(rank, "is not one message from every rank to every other");
+    }
+    return {};
+  }
+
   void reserve(Pair& pair) {
+    if (pair.marked) return;
     const std::uint64_t size = cut_.blocks * pair.block_stride;
     if (!pair.relayed) {
       if (!pair.lent) pair.slots = reserve_slots(joined_.workspaces_[pair.receiver], size);
@@ -139,6 +171,10 @@ class DeviceChannels::Joiner {
       pair.slot_size = static_cast<std::uint32_t>(slot);
       pair.block_stride = pair.depth * slot;
       pair.lent = stream.lent;
+      pair.marked = cut_.marked;
+      if (pair.marked && slot > most_marked_bytes(programs_.size()))
+        return failure(Code::invalid_usage, "rank %zu: marked messages of %ju bytes do not fit into their slots", rank,
+                       std::uintmax_t{slot});
       reserve(pair);
       by_address_[address_of(stream, receiver)] = joined_.pairs_.size();
       joined_.pairs_.push_back(pair);
@@ -185,6 +221,12 @@ std::uint64_t DeviceChannels::done_flag(std::size_t rank) {
   return (1 + rank) * kFlagStride;
 }
 
+std::uint64_t DeviceChannels::most_marked_bytes(std::size_t ranks) {
+  static_assert(kernels::kMarkedPlace == kFlagArea);
+  static_assert((kernels::kMarkedSlots & (kernels::kMarkedSlots - 1)) == 0);  // the kernel takes the low bits of a number
+  return marked_slot(ranks) / sizeof(std::uint64_t) * kernels::kDataOfWord;
+}
+
 Result<DeviceChannels> DeviceChannels::join(std::span<const BoundProgram> programs, const DeviceCut& cut,
                                             const RelayedPairs& relayed) {
   return Joiner(programs, cut, relayed).run();
@@ -203,6 +245,10 @@ DeviceEnds DeviceChannels::ends_of(std::size_t rank, std::span<const kernels::Ad
         end.slots = staging + staged.slots;
         end.posted = staging + staged.posted;
         end.read = staging + staged.read;
+      } else if (pair.marked) {
+        end.depth = kernels::kMarkedSlots;
+        end.slot_size = static_cast<std::uint32_t>(marked_slot(workspaces.size()));
+        end.slots = workspaces[pair.receiver] + kernels::kMarkedPlace + pair.sender * end.depth * end.slot_size;
       } else {
         end.slots = workspaces[pair.receiver] + pair.slots;
         end.posted = workspaces[pair.receiver] + pair.posted;

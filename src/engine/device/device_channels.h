@@ -52,6 +52,9 @@ class DeviceChannels final {
  public:
   static constexpr std::size_t kFlagArea = std::size_t{256} << 10;  // bytes, with the numbers at the begin
 
+  // Bytes of a message, without its marks, that fit into a slot of the area for marked messages.
+  [[nodiscard]] static std::uint64_t most_marked_bytes(std::size_t ranks);
+
   // Joins the ends of all ranks' streams by their addresses. Fails if two ends disagree, if one is missing, or if the flags of so
   // many blocks have no room.
   static Result<DeviceChannels> join(std::span<const BoundProgram> programs, const DeviceCut& cut,
@@ -91,6 +94,7 @@ class DeviceChannels final {
     std::uint32_t ahead = 1;
     std::uint16_t port = 0;
     bool relayed = false;
+    bool marked = false;
     Staged at_sender = {}, at_receiver = {};
   };
 

@@ -77,6 +77,7 @@ class DeviceLowering {
     begin.piece_stride = geometry.piece_stride;
     begin.coded_piece_stride = geometry.coded_piece_stride;
     begin.lends = lends_ ? 1 : 0;
+    begin.marked = cut_.marked ? 1 : 0;
     bytes_.resize(sizeof(DeviceProgram));
     begin.steps = append(steps_);
     begin.ends = append(ends_);

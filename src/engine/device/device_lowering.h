@@ -18,6 +18,10 @@ struct DeviceCut {
   // By stage: how many rounds a slice reaches it later than stage 0. Empty: a round for each stage.
   std::vector<std::uint32_t> delays = {};
 
+  // The call is one exchange of marked messages (decision 50): one block, one slice, and one message from every rank to every
+  // other.
+  bool marked = false;
+
   [[nodiscard]] std::uint32_t delay_of(std::uint32_t stage) const { return delays.empty() ? stage : delays[stage]; }
 };
 

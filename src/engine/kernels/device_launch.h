@@ -36,7 +36,8 @@ SETO_KERNEL StopReport stop_report_of(std::uint64_t word) {
 
 // The begin of a rank's workspace: what its blocks keep from one operation to the next. Zeros at first.
 struct WorkspaceBegin {
-  std::uint64_t operation = 0;        // the number of operations that are done
+  std::uint64_t operation = 0;        // the number of operations with flags that are done
+  std::uint64_t exchanges = 0;        // the number of exchanges of marked messages that are done
   std::uint32_t finished_blocks = 0;  // of the operation under way
   std::uint64_t arrivals =
       0;  // blocks that wait for the next program of their launch; from bit kRoundBits on: how often all came

@@ -41,6 +41,23 @@ inline constexpr std::size_t kFlagStride = 64;  // bytes between two flags that 
 // Words from `posted` to the address of the message, where the sender lends it: it stays in the sender's buffers.
 inline constexpr std::size_t kLentPlace = 1;
 
+// Messages of an exchange of short messages (decision 50): each word of 8 bytes has 4 bytes of data, and above them a mark that
+// names the exchange. Exchanges count from 1, apart from operations with flags. They use an area of their own in each workspace,
+// which holds nothing but such words: one place for each sender, with two slots.
+inline constexpr std::size_t kMarkedPlace = std::size_t{256} << 10;
+inline constexpr std::size_t kMarkedArea = std::size_t{128} << 10;
+inline constexpr std::uint32_t kMarkedSlots = 2;
+inline constexpr std::size_t kDataOfWord = 4;  // bytes
+inline constexpr int kMarkShift = 32;
+// After so many exchanges marks begin again, when the areas have been cleared.
+inline constexpr std::uint64_t kExchangesOfAge = std::uint64_t{1} << 31;
+// Never 0, which is what an unused word has.
+SETO_KERNEL std::uint32_t mark_of_exchange(std::uint64_t exchange) {
+  return static_cast<std::uint32_t>(exchange % kExchangesOfAge) + 1;
+}
+// Words from a flag of PeerEnd to that by which ranks meet before they use marks again.
+inline constexpr std::size_t kMeeting = 1;
+
 // How this rank and another one tell each other which operations they have done. Slots and flags of one operation may lie over
 // those of the operation before, so no rank writes them before all ranks have done that one.
 struct PeerEnd {
@@ -98,6 +115,7 @@ struct DeviceProgram {
   std::uint32_t piece_stride = 0;        // bytes between the pieces of a message
   std::uint32_t coded_piece_stride = 0;  // the same where they are encoded
   std::uint32_t lends = 0;               // not 0: some step has lent targets
+  std::uint32_t marked = 0;              // not 0: an exchange of marked messages, of one slice and one block
 
   std::uint32_t first_steps = 0;  // std::uint32_t by stage, and one more: the number of its first step
   std::uint32_t steps = 0;        // DeviceStep, in the order of their stages

@@ -8,16 +8,21 @@
 #include "src/engine/kernels/device_program.h"
 #include "src/engine/kernels/flags.h"
 #include "src/engine/kernels/interpreter.h"
+#include "src/engine/kernels/marked_exchange.h"
 #include "src/engine/kernels/threads.h"
 
 namespace seto::kernels {
+
+// A block either executes steps of a program, with flags and passes, or is an exchange of marked messages.
+enum class Part : std::uint32_t { none, steps, exchange };
 
 // Which program of the launch a block executes. It lies in memory that the threads of a block share: in registers, it would be
 // there during every pass.
 struct CurrentProgram {
   alignas(DeviceArguments) std::byte arguments[sizeof(DeviceArguments)];  // memory that blocks share has no constructors
+  std::uint64_t exchange;                                                 // the number of the exchange that the program is
   std::uint32_t index;
-  std::uint32_t takes_part;  // whether the program has work for the block
+  Part part;
 
   SETO_KERNEL const DeviceArguments& get() const { return *reinterpret_cast<const DeviceArguments*>(arguments); }
 };
@@ -40,14 +45,16 @@ class BlockPrograms final {
     barrier();
     Position position = begin();
     SETO_NO_UNROLL for (std::uint32_t set = 0;; set ^= 1) {
-      if (current_.takes_part != 0 && BlockSteps(current_.get(), memory_, block_, position, set).advance()) {
+      if (current_.part == Part::steps && BlockSteps(current_.get(), memory_, block_, position, set).advance()) {
         run_pass(memory_.pass(set));
         position = memory_.positions[set];
-      } else if (go_on()) {
-        position = begin();
-      } else {
-        return;
+        continue;
       }
+      if constexpr (kEncoding == Encoding::none) {
+        if (current_.part == Part::exchange) MarkedExchange<Number>(current_.get(), current_.exchange).run();
+      }
+      if (!go_on()) return;
+      position = begin();
     }
   }
 
@@ -56,7 +63,7 @@ class BlockPrograms final {
   // The blocks that take part write the number when all of them have ended.
   [[nodiscard]] SETO_KERNEL Position begin() const {
     Position position{};
-    if (current_.takes_part != 0) position.operation = at<WorkspaceBegin>(current_.get().workspace)->operation + 1;
+    if (current_.part == Part::steps) position.operation = at<WorkspaceBegin>(current_.get().workspace)->operation + 1;
     return position;
   }
 
@@ -74,18 +81,21 @@ class BlockPrograms final {
   SETO_KERNEL void set_program(std::uint32_t index) const {
     ::new (static_cast<void*>(current_.arguments)) DeviceArguments(launch_.programs[index]);
     current_.index = index;
-    current_.takes_part = block_ < program().blocks ? 1 : 0;
+    current_.part = block_ >= program().blocks ? Part::none : program().marked != 0 ? Part::exchange : Part::steps;
+    // The last exchange of this rank was before the launch, or the same thread has counted it.
+    if (current_.part == Part::exchange) current_.exchange = at<WorkspaceBegin>(current_.get().workspace)->exchanges + 1;
   }
 
   // False: all programs are done, or the launch was stopped.
   SETO_KERNEL bool go_on() const {
+    if (current_.index + 1 == launch_.count) return false;
     barrier();  // all threads have done their part of the program
     return barrier_any(thread_index() == 0 && begin_next());
   }
 
   SETO_KERNEL bool begin_next() const {
     const std::uint32_t next = current_.index + 1;
-    if (next == launch_.count || !wait_for_all_blocks(next)) return false;
+    if (!wait_for_all_blocks(next)) return false;
     set_program(next);
     return true;
   }

@@ -37,6 +37,18 @@ SETO_KERNEL void store_relaxed(std::uint64_t* word, std::uint64_t value) {
   asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
 }
 
+// Words of marked messages (marked_exchange.h): data and mark in one access of 64 bits, the widest that the memory model
+// of PTX takes for one operation. Elements of a vector are operations of their own, in any order. They order nothing.
+SETO_KERNEL void store_marked(std::uint64_t* word, std::uint64_t value) {
+  asm volatile("st.relaxed.sys.global.b64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
+}
+
+SETO_KERNEL std::uint64_t load_marked(const std::uint64_t* word) {
+  std::uint64_t value;
+  asm volatile("ld.relaxed.sys.global.b64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
+  return value;
+}
+
 // Counts blocks of one GPU. The block that gets the last number has seen all that the blocks before it did.
 SETO_KERNEL std::uint32_t count_up(std::uint32_t* word) {
   std::uint32_t before;
@@ -75,6 +87,12 @@ inline std::uint32_t load_relaxed(const std::uint32_t* word) {
 
 inline void store_relaxed(std::uint64_t* word, std::uint64_t value) {
   std::atomic_ref(*word).store(value, std::memory_order_relaxed);
+}
+
+inline void store_marked(std::uint64_t* word, std::uint64_t value) { store_relaxed(word, value); }
+
+inline std::uint64_t load_marked(const std::uint64_t* word) {
+  return std::atomic_ref(*const_cast<std::uint64_t*>(word)).load(std::memory_order_relaxed);
 }
 
 inline std::uint32_t count_up(std::uint32_t* word) { return std::atomic_ref(*word).fetch_add(1, std::memory_order_acq_rel); }

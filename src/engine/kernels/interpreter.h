@@ -36,6 +36,19 @@ struct BlockMemory {
   SETO_KERNEL const Pass& pass(std::uint32_t set) const { return *reinterpret_cast<const Pass*>(passes[set]); }
 };
 
+// Waits until a word that another block writes is at least `needed`. False: the block was stopped, and has reported where.
+SETO_KERNEL bool reaches(const DeviceArguments& arguments, std::uint32_t block, const std::uint64_t* word, std::uint64_t needed,
+                         const StopReport& report) {
+  while (load_acquire(word) < needed) {
+    if (load_relaxed(at<std::uint32_t>(arguments.stop)) != 0) {
+      store_relaxed(at<std::uint64_t>(arguments.reports) + block, word_of(report));
+      return false;
+    }
+    wait_a_little();
+  }
+  return true;
+}
+
 // The work of a block between two passes. It is made anew from the shared memory each time: registers that held its state during
 // a pass would be too many beside those of the pass.
 class BlockSteps final {
@@ -137,14 +150,7 @@ class BlockSteps final {
   }
 
   SETO_KERNEL bool reaches(const std::uint64_t* word, std::uint64_t needed, const StopReport& report) const {
-    while (load_acquire(word) < needed) {
-      if (load_relaxed(at<std::uint32_t>(arguments_.stop)) != 0) {
-        store_relaxed(at<std::uint64_t>(arguments_.reports) + block_, word_of(report));
-        return false;
-      }
-      wait_a_little();
-    }
-    return true;
+    return kernels::reaches(arguments_, block_, word, needed, report);
   }
 
   SETO_KERNEL void tell_peers(const DeviceStep& step) const {

@@ -11,7 +11,6 @@
 #include "src/engine/kernels/pass.h"
 #include "src/engine/kernels/portable.h"
 #include "src/engine/kernels/threads.h"
-#include "src/engine/kernels/tiles.h"
 
 // Passes over plain numbers, with the bits of src/device/reduce.h. The block has whole warps.
 namespace seto::kernels {

@@ -117,13 +117,14 @@ class Devices final {
     return k >= step.source_count + step.target_count - step.lent_targets;
   }
 
-  // Both ends of a channel name the same flag.
-  Message& message(const ChannelEnd& end) { return messages_[end.posted]; }
+  // Both ends of a channel name the same flag, or the same slots where its messages are marked.
+  static kernels::Address name_of(const ChannelEnd& end) { return end.posted != 0 ? end.posted : end.slots; }
+  Message& message(const ChannelEnd& end) { return messages_[name_of(end)]; }
 
   // A look at the flags of the operation before, which have usually come.
   void begin(std::size_t rank) {
     Event event;
-    part(event.ns, DeviceCost::latency) = devices_.latency_ns;
+    if (program(rank).marked == 0) part(event.ns, DeviceCost::latency) = devices_.latency_ns;
     part(event.ns, DeviceCost::barriers) = devices_.barrier_ns;
     ++outcome_.counts[rank].barriers;
     add(rank, event, 0);
@@ -135,10 +136,12 @@ class Devices final {
     event.after = start.after;
     event.after_peer = start.after_peer;
     if (start.after_peer) part(event.ns, DeviceCost::flags) = devices_.flag_ns;
-    part(event.ns, DeviceCost::barriers) = 2 * devices_.barrier_ns;
-    part(event.ns, DeviceCost::latency) = devices_.latency_ns;
-    part(event.ns, DeviceCost::fences) = devices_.local_fence_ns;
-    outcome_.counts[rank].barriers += 2;
+    if (program(rank).marked == 0) {
+      part(event.ns, DeviceCost::barriers) = 2 * devices_.barrier_ns;
+      part(event.ns, DeviceCost::latency) = devices_.latency_ns;
+      part(event.ns, DeviceCost::fences) = devices_.local_fence_ns;
+      outcome_.counts[rank].barriers += 2;
+    }
     add(rank, event, start.at_ns - (start.after_peer ? devices_.flag_ns : 0));
     outcome_.finish_ns.resize(gangs_.size());
     outcome_.finish_ns[rank] = events_.back().end_ns;
@@ -217,9 +220,11 @@ class Devices final {
     const double begin_ns = start.at_ns - (start.after_peer ? devices_.flag_ns : 0);
     double now_ns = start.at_ns;
     for (std::uint32_t piece = 0; piece < step.pieces; ++piece) now_ns = run_pass(rank, step, piece, now_ns, event.ns);
-    part(event.ns, DeviceCost::barriers) += devices_.barrier_ns * (step.pieces + 1);
-    outcome_.counts[rank].barriers += step.pieces + 1;
-    part(event.ns, DeviceCost::fences) += fence_ns(rank, step);
+    if (program(rank).marked == 0) {
+      part(event.ns, DeviceCost::barriers) += devices_.barrier_ns * (step.pieces + 1);
+      outcome_.counts[rank].barriers += step.pieces + 1;
+      part(event.ns, DeviceCost::fences) += fence_ns(rank, step);
+    }
     add(rank, event, begin_ns);
     tell(rank, step);
     if (++gang.step < gang.end_of_round) return;
@@ -249,7 +254,7 @@ class Devices final {
       if (!is_message(each.space)) continue;
       Message& passed = message(end(rank, each));
       (k < step.source_count ? passed.read : passed.posted).push_back(gangs_[rank].last);
-      if (stores_flag(rank, step, k)) ++outcome_.counts[rank].flags;
+      if (program(rank).marked == 0 && stores_flag(rank, step, k)) ++outcome_.counts[rank].flags;
     }
   }
 
@@ -273,7 +278,7 @@ class Devices final {
     const std::uint64_t length = mine.table<std::uint64_t>(mine.lengths)[step.first_piece + piece];
     const std::uint64_t first = slice_of(rank) * mine.slice_elements;
     const std::uint64_t elements = std::min(length, first + mine.slice_elements) - std::min(length, first);
-    now_ns += devices_.barrier_ns;
+    if (mine.marked == 0) now_ns += devices_.barrier_ns;
     const std::uint32_t operands = step.source_count + step.target_count - step.lent_targets;
     if (elements == 0 || operands == step.source_count) return now_ns;
     ++outcome_.counts[rank].passes;
@@ -284,10 +289,11 @@ class Devices final {
     for (std::uint32_t k = 0; k < operands; ++k) {
       const bool is_target = k >= step.source_count;
       const bool coded = ((is_target ? step.coded_targets >> (k - step.source_count) : step.coded_sources >> k) & 1) != 0;
-      const double bytes = bytes_of(rank, elements, coded);
-      moved.block += bytes_of(rank, std::min(elements, mine.part_elements), coded);
-      moved.memory += bytes;
       const DeviceOperand& each = operand(rank, step, k);
+      const double words = mine.marked != 0 && is_message(each.space) ? 2 : 1;  // half of a marked word is the mark
+      const double bytes = words * bytes_of(rank, elements, coded);
+      moved.block += words * bytes_of(rank, std::min(elements, mine.part_elements), coded);
+      moved.memory += bytes;
       if (is_target ? is_message(each.space) : is_lent(each.space))
         cross(rank, end(rank, each), is_target, bytes, now_ns, moved);
       else
@@ -307,7 +313,7 @@ class Devices final {
 
   // Stores to one peer, or loads from it: the links of the pair, and the port of the peer, which others may use at the same time.
   void cross(std::size_t rank, const ChannelEnd& channel, bool stores, double bytes, double now_ns, Moved& moved) {
-    const std::size_t peer = rank_of(stores ? channel.posted : channel.read);
+    const std::size_t peer = rank_of(stores ? name_of(channel) : channel.read);
     const std::size_t from = stores ? rank : peer;
     const std::size_t to = stores ? peer : rank;
     (stores ? moved.out : moved.in) += bytes;

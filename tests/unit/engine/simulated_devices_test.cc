@@ -38,6 +38,7 @@ struct Job {
   std::uint32_t blocks = 1;
   Collective collective = Collective::all_reduce;
   bool lends = false;
+  bool marked = false;
 };
 
 Result<DeviceOutcome> run(const Job& job, const SimulatedDevices& devices) {
@@ -66,7 +67,7 @@ Result<DeviceOutcome> run(const Job& job, const SimulatedDevices& devices) {
     if (job.lends) request.lent = lent;
     bound.push_back(bind_program(request).value());
   }
-  return simulate_devices(bound, {job.blocks, longest}, devices);
+  return simulate_devices(bound, {.blocks = job.blocks, .longest = longest, .marked = job.marked}, devices);
 }
 
 DeviceOutcome outcome_of(const Job& job, const SimulatedDevices& devices) { return run(job, devices).value(); }
@@ -131,7 +132,29 @@ TEST(SimulatedDevices, LentMessagesCrossTheLinksOnceAndTheMemoryLess) {
   }
   EXPECT_EQ(outcome_of(job, links).path.binding(), DeviceCost::links);
   EXPECT_GE(outcome_of(job, links).longest_ns(), 1.0 * 2 * 7 * 4 * 4096);
-  EXPECT_EQ(lent.workspace, DeviceChannels::kFlagArea) << "it has no slots";
+  EXPECT_EQ(lent.workspace, DeviceChannels::kFlagArea + kernels::kMarkedArea) << "it has no slots";
+}
+
+// A short all_reduce with flags, and with marks in its words.
+TEST(SimulatedDevices, AMarkedExchangeHasNeitherFlagsNorFences) {
+  Job job{"one_shot", 8, 256, 256};
+  SimulatedDevices devices = free_bytes(8);
+  const DeviceOutcome flags = outcome_of(job, devices);
+  EXPECT_EQ(flags.counts[0].barriers, 7U) << "one at the begin, two for each of two steps, two at the end";
+  EXPECT_EQ(flags.counts[0].flags, 14U) << "each message is posted, and each is read";
+  job.marked = true;
+  const DeviceOutcome marks = outcome_of(job, devices);
+  for (std::size_t rank = 0; rank < 8; ++rank) {
+    EXPECT_EQ(marks.counts[rank].barriers, 1U);
+    EXPECT_EQ(marks.counts[rank].flags, 0U);
+    EXPECT_EQ(marks.counts[rank].bytes_to[(rank + 1) % 8], 2 * 4 * 256.0) << "each word of 4 bytes has as many of its mark";
+    EXPECT_EQ(marks.counts[rank].bytes_to[rank], 0.0);
+  }
+  EXPECT_EQ(marks.path.waits, 1U) << "for the words of a peer";
+  EXPECT_DOUBLE_EQ(marks.longest_ns(), kBarrier + kLatency + kFlag + kLatency);
+  EXPECT_DOUBLE_EQ(flags.longest_ns() - marks.longest_ns(), 6 * kBarrier + 2 * kLatency + kFence + 2 * kLocalFence);
+  devices.port_ns_per_byte.assign(8, 1.0);
+  EXPECT_GE(outcome_of(job, devices).longest_ns(), 7 * 2 * 4 * 256.0);
 }
 
 TEST(SimulatedDevices, RingHasAnExchangeForEachHop) {

@@ -134,6 +134,15 @@ class Protocol(unittest.TestCase):
         (fault,) = faults("CCTL.IVALL", "NOP")
         self.assertIn("old lines of the cache are not dropped", fault)
 
+    def test_a_marked_word_needs_no_acquire_and_a_flag_does(self):
+        look = "LDG.E.64.STRONG.SYS R50, desc[UR6][R52.64]\n"
+        marked = "WORD:\nNANOSLEEP 0x14\n" + look + "NOP\nISETP.NE.AND P3, PT, R51, R22, PT\n@P3 BRA WORD\nREADY:"
+        self.assertEqual(faults("READY:", marked), [])
+        flag = marked.replace("NE.AND P3, PT, R51", "GE.U32.AND P3, PT, R50")
+        self.assertIn("old lines of the cache are not dropped", faults("READY:", flag)[0])
+        both = marked.replace("\n@P3", "\nISETP.NE.AND.EX P3, PT, R51, R23, PT, P3\n@P3")
+        self.assertIn("old lines of the cache are not dropped", faults("READY:", both)[0])
+
     def test_a_loop_without_a_flag_or_no_loop_at_all_is_found(self):
         self.assertIn("no loop waits", faults("NANOSLEEP 0x14", "NOP")[0])
         self.assertTrue(any("no loop waits" in fault for fault in faults("LDG.E.64.STRONG.SYS R4", "LDG.E.STRONG.SYS R4")))
