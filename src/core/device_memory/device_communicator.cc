@@ -45,6 +45,7 @@ Status DeviceCommunicator::open(Bootstrap& bootstrap, Deadline until) {
   SETO_TRY(agree(bootstrap, make_parts(statements), until));
   parts_->workspaces->join();
   if (!pairs_.any() && can_measure_device_costs(statements)) SETO_TRY(measure_costs(statements, bootstrap, until));
+  if (!pairs_.any()) parts_->shapes->allow_marks();
   SETO_TRY(agree_on_lending(statements, bootstrap, until));
   transfer_watch_ = std::make_unique<TransferWatch>(*control_, *parts_->launches, *parts_->transfers, relay_.get());
   stream_users_ = std::make_unique<StreamUsers>(statements[0].token, control_->rank(), gpu_->handle());

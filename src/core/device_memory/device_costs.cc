@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <thread>
 
 #include "src/base/log.h"
 #include "src/core/call/ids.h"
+#include "src/engine/device/device_channels.h"
 
 namespace seto {
 namespace {
@@ -47,6 +49,25 @@ CostModel assumed_device_costs(const CostModel& host, std::span<const RankStatem
   costs.codec_bytes_per_second = kCodecBytesPerSecond;
   costs.switch_seconds = 0;
   return costs;
+}
+
+bool pays_marks(const Algorithm& algorithm, int ranks, std::uint64_t bytes, const CostModel& costs) {
+  // Each of these is one message from every rank to every other. A barrier has no word, and orders memory, which marks do not.
+  struct Exchange {
+    Collective collective;
+    std::string_view algorithm;
+  };
+  constexpr Exchange kExchanges[] = {{Collective::all_reduce, "one_shot"},
+                                     {Collective::all_gather, "direct"},
+                                     {Collective::reduce_scatter, "direct"},
+                                     {Collective::all_to_all, "direct"}};
+  const bool is_exchange = std::any_of(std::begin(kExchanges), std::end(kExchanges), [&](const Exchange& one) {
+    return one.collective == algorithm.collective && one.algorithm == algorithm.name;
+  });
+  if (!is_exchange || ranks < 2 || bytes == 0 || bytes > DeviceChannels::most_marked_bytes(static_cast<std::size_t>(ranks)))
+    return false;
+  const double more_seconds = static_cast<double>(bytes) * (ranks - 1) / costs.node.bytes_per_second;
+  return more_seconds < costs.node.latency_seconds / 2;
 }
 
 bool can_measure_device_costs(std::span<const RankStatement> statements) {

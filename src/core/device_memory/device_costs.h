@@ -15,6 +15,10 @@ namespace seto {
 // The constants of choice for calls between these GPUs before anything is measured. `host`: those of the control.
 CostModel assumed_device_costs(const CostModel& host, std::span<const RankStatement> statements);
 
+// Whether a call is one exchange of marked messages (decision 50): every rank sends `bytes`, at least one, to every other. They
+// cross a link twice as long and save about half a hop, which is the wait until stores have arrived before a flag may say so.
+bool pays_marks(const Algorithm& algorithm, int ranks, std::uint64_t bytes, const CostModel& costs);
+
 // Processes that share a GPU take turns of milliseconds on it, so their calls say nothing about links.
 bool can_measure_device_costs(std::span<const RankStatement> statements);
 

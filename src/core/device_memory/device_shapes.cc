@@ -9,6 +9,7 @@
 #include "src/base/log.h"
 #include "src/core/call/call_shape.h"
 #include "src/core/call/ids.h"
+#include "src/core/device_memory/device_costs.h"
 #include "src/engine/coding.h"
 #include "src/engine/device/device_channels.h"
 #include "src/engine/device/device_lending.h"
@@ -47,11 +48,12 @@ std::array<std::byte, 8> scalar_of(const Call& call, int ranks) {
 }
 
 // A checksum of all that ranks must agree on.
-std::uint32_t digest_of(const Call& call, const Choice& choice, const BoundProgram& program, std::uint32_t blocks) {
+std::uint32_t digest_of(const Call& call, const Choice& choice, const BoundProgram& program, const DeviceCut& cut) {
   std::uint32_t digest = kNoDigest;
-  for (const std::uint64_t word : {static_cast<std::uint64_t>(call.collective), static_cast<std::uint64_t>(call.type),
-                                   static_cast<std::uint64_t>(call.op), static_cast<std::uint64_t>(call.root), call.count,
-                                   program.slice_elements, std::uint64_t{blocks}, std::uint64_t{choice.codec}})
+  for (const std::uint64_t word :
+       {static_cast<std::uint64_t>(call.collective), static_cast<std::uint64_t>(call.type), static_cast<std::uint64_t>(call.op),
+        static_cast<std::uint64_t>(call.root), call.count, program.slice_elements, std::uint64_t{cut.blocks},
+        std::uint64_t{choice.codec}, std::uint64_t{cut.marked}})
     digest = folded(digest, word);
   for (const char character : choice.algorithm->name) digest = folded(digest, static_cast<std::uint64_t>(character));
   for (const std::uint64_t count : call.counts) digest = folded(digest, count);
@@ -98,6 +100,7 @@ struct DeviceShapes::Chosen {
   std::vector<InPlace> in_place;
   std::vector<std::vector<LentChannel>> lent;  // by rank; empty: this call lends nothing
   bool lends_all = false;                      // no channel has slots
+  bool marked = false;                         // an exchange of marked messages, if its programs are one
 };
 
 struct DeviceShapes::Fitted {
@@ -130,6 +133,11 @@ void DeviceShapes::use(const CostModel& costs, std::size_t workspace_capacity) {
 
 void DeviceShapes::allow_lending() {
   setup_.peer_buffers = PeerBuffers::in_reach;
+  use(setup_.costs, setup_.workspace_capacity);
+}
+
+void DeviceShapes::allow_marks() {
+  setup_.marks = true;
   use(setup_.costs, setup_.workspace_capacity);
 }
 
@@ -233,6 +241,12 @@ Result<DeviceShapes::Chosen> DeviceShapes::chosen_for(const Call& call, const Ke
     chosen.depth = std::max(chosen.depth, chosen.lowered.back().stages() + 1);
   }
   lend(call, chosen, tiers);
+  // A stated size of slices is obeyed, and marked messages have one slice.
+  if (setup_.marks && chosen.choice.codec == 0 && chosen.lent.empty() && call.counts.empty() && call.count > 0 &&
+      setup_.here.config->slice_bytes == kAutomatic)
+    chosen.marked = pays_marks(
+        *chosen.choice.algorithm, ranks,
+        Layout::uniform(chosen.shape, setup_.rank, call.count, chosen.grain).longest() * size_of(call.type), setup_.costs);
   return chosen;
 }
 
@@ -272,8 +286,9 @@ Result<std::shared_ptr<DeviceShape>> DeviceShapes::bind(const Call& call, const 
   shape->blocks = fitted.cut.blocks;
   shape->lends = !chosen.lent.empty();
   const std::uint64_t bytes_of_block = fitted.own.slice_elements * fitted.own.element_size / fitted.cut.blocks;
+  const std::uint64_t bytes_of_thread = fitted.cut.marked ? kernels::kDataOfWord : kBytesOfThread;
   shape->threads = static_cast<std::uint32_t>(
-      std::clamp<std::uint64_t>(std::bit_ceil(bytes_of_block / kBytesOfThread + 1), kWarp,
+      std::clamp<std::uint64_t>(std::bit_ceil(bytes_of_block / bytes_of_thread + 1), kWarp,
                                 std::bit_floor(static_cast<std::uint64_t>(setup_.gpu->most_threads()))));
   shape->kernel = fitted.own.codec != 0 ? setup_.gpu->coded_kernel(call.type) : setup_.gpu->kernel(call.type);
   shape->scratch_size = fitted.own.scratch_size;
@@ -285,7 +300,7 @@ Result<std::shared_ptr<DeviceShape>> DeviceShapes::bind(const Call& call, const 
                          static_cast<std::uint64_t>(call.op) << 16 | std::uint64_t{question.codec} << 24;
   shape->note.words[1] = call.count;
   shape->note.words[2] = is_rooted(call.collective) ? static_cast<std::uint64_t>(call.root) : 0;
-  const std::uint32_t digest = shape->note.digest = digest_of(call, chosen.choice, fitted.own, fitted.cut.blocks);
+  const std::uint32_t digest = shape->note.digest = digest_of(call, chosen.choice, fitted.own, fitted.cut);
   shape->recorded = recorded(call, {question.bytes, algorithm_id(chosen.choice.algorithm->name), chosen.choice.codec, digest});
   if (setup_.relay != nullptr) {
     SETO_ASSIGN(shape->relayed, setup_.relay->open(fitted.relayed, digest, chosen.choice.cut.window_bytes));
@@ -297,9 +312,10 @@ Result<std::shared_ptr<DeviceShape>> DeviceShapes::bind(const Call& call, const 
               chosen.choice.algorithm->name.data(), chosen.choice.codec == 0 ? "" : " in ",
               chosen.choice.codec == 0 ? "" : codec_name(chosen.choice.codec).data(), shape->blocks, shape->threads,
               static_cast<unsigned long long>(fitted.own.slice_elements),
-              chosen.lends_all ? ", read in the buffers of the peers"
-              : shape->lends   ? ", in part read in the buffers of the peers"
-                               : "");
+              chosen.lends_all    ? ", read in the buffers of the peers"
+              : shape->lends      ? ", in part read in the buffers of the peers"
+              : fitted.cut.marked ? ", with marked messages"
+                                  : "");
   return shape;
 }
 
@@ -324,6 +340,10 @@ Result<DeviceShapes::Fitted> DeviceShapes::fit(const Call& call, const Chosen& c
   const std::uint64_t element = size_of(call.type);
   const Layout layout = layout_of(call, chosen, setup_.rank);
   const std::uint64_t longest = std::max<std::uint64_t>(1, layout.longest());
+  if (chosen.marked) {
+    Result<Fitted> exchange = cut(call, chosen, longest, {.blocks = 1, .marked = true});
+    if (exchange.ok()) return exchange;  // else the ranks find alike that its messages do not fit, and use flags
+  }
   std::uint64_t slice_bytes = chosen.choice.cut.slice_bytes;
   if (chosen.lends_all) slice_bytes = std::clamp(longest * element / kLentSlices, kShortestLentSlice, kLongestLentSlice);
   if (setup_.here.config->slice_bytes != kAutomatic) slice_bytes = setup_.here.config->slice_bytes;
@@ -331,7 +351,7 @@ Result<DeviceShapes::Fitted> DeviceShapes::fit(const Call& call, const Chosen& c
   std::uint64_t slice = std::min(std::max<std::uint64_t>(chosen.grain, wanted / element), longest);
   auto blocks = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(longest * element / kBytesOfBlock, 1, setup_.most_blocks));
   for (int tries = 0; tries < kTriesToFit; ++tries) {
-    Result<Fitted> fitted = cut(call, chosen, slice, blocks);
+    Result<Fitted> fitted = cut(call, chosen, slice, {.blocks = blocks});
     if (!fitted.ok()) {
       if (fitted.status().code() != Code::invalid_usage || blocks == 1) return fitted.status();
       blocks /= 2;  // their flags have no room
@@ -353,10 +373,10 @@ Result<DeviceShapes::Fitted> DeviceShapes::fit(const Call& call, const Chosen& c
 }
 
 Result<DeviceShapes::Fitted> DeviceShapes::cut(const Call& call, const Chosen& chosen, std::uint64_t slice_elements,
-                                               std::uint32_t blocks) const {
+                                               const DeviceCut& wanted) const {
   std::vector<BoundProgram> programs;
   Fitted fitted;
-  fitted.cut.blocks = blocks;
+  fitted.cut = wanted;
   for (Rank rank = 0; rank < setup_.here.ranks; ++rank) {
     const auto index = static_cast<std::size_t>(rank);
     const Layout layout = layout_of(call, chosen, rank);

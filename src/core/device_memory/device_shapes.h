@@ -72,6 +72,7 @@ class DeviceShapes final {
     PeerBuffers peer_buffers = PeerBuffers::out_of_reach;  // the same on all ranks
     const RelayedPairs* pairs = nullptr;
     Relay* relay = nullptr;  // null: no pair of ranks is relayed
+    bool marks = false;      // short calls may be exchanges of marked messages
   };
   static Result<std::unique_ptr<DeviceShapes>> create(const Setup& setup);
   ~DeviceShapes();
@@ -84,6 +85,8 @@ class DeviceShapes final {
   void use(const CostModel& costs, std::size_t workspace_capacity);
   // From now on this rank's GPU can read the buffers of every other rank, as all ranks have found. Forgets all shapes.
   void allow_lending();
+  // From now on short calls may be exchanges of marked messages. Forgets all shapes.
+  void allow_marks();
   // Scratch memory of at least so many bytes, which stays valid until the end. All operations use the same, one after another.
   Result<kernels::Address> scratch(std::size_t size) { return grow(scratch_, size); }
   // The same for copies of callers' buffers that peers cannot read.
@@ -133,7 +136,8 @@ class DeviceShapes final {
   Result<kernels::Address> grow(Growing& memory, std::size_t size);
   [[nodiscard]] std::vector<Rank> done_peers() const;
   Result<Fitted> fit(const Call& call, const Chosen& chosen) const;
-  Result<Fitted> cut(const Call& call, const Chosen& chosen, std::uint64_t slice_elements, std::uint32_t blocks) const;
+  // The blocks of `wanted` count, and whether its messages are marked.
+  Result<Fitted> cut(const Call& call, const Chosen& chosen, std::uint64_t slice_elements, const DeviceCut& wanted) const;
   void make_room(std::uint64_t ended);
 
   Setup setup_;

@@ -7,6 +7,7 @@
 
 #include "src/base/text.h"
 #include "src/core/call/ids.h"
+#include "src/core/device_memory/device_costs.h"
 #include "src/core/device_memory/workspaces.h"
 #include "src/engine/device/device_channels.h"
 #include "src/engine/lowering.h"
@@ -31,6 +32,7 @@ struct DeviceSlices {
   std::uint64_t elements = 1;
   std::uint32_t blocks = 1;
   std::uint32_t depth = kDeviceSlots;
+  bool marked = false;  // one exchange of marked messages
 };
 
 // The programs of all ranks for a call, lowered once and bound for one slice after another.
@@ -58,7 +60,7 @@ class Programs final {
 
   [[nodiscard]] Result<DeviceOutcome> run(const DeviceSlices& slices, const SimulatedDevices& devices) const {
     SETO_ASSIGN(const std::vector<BoundProgram> bound, bind(slices));
-    return simulate_devices(bound, {slices.blocks, longest()}, devices);
+    return simulate_devices(bound, {.blocks = slices.blocks, .longest = longest(), .marked = slices.marked}, devices);
   }
 
   // The bytes of slots and flags of the rank that has most.
@@ -127,6 +129,7 @@ DevicePrediction prediction_of(const Algorithm& algorithm, const Question& quest
   made.algorithm = &algorithm;
   made.bytes = bytes;
   made.blocks = slices.blocks;
+  made.marked = slices.marked;
   const std::uint64_t slice = std::min(slices.elements, programs.longest());
   made.slice_bytes = slice * size_of(question.type);
   made.slices = (programs.longest() + slice - 1) / slice;
@@ -149,11 +152,32 @@ std::vector<std::uint64_t> slices_to_try(std::uint64_t longest, std::size_t elem
   return slices;
 }
 
+// The constants of choice that calls between these GPUs would measure: a hop is a flag behind its fence.
+CostModel costs_of(const SimulatedDevices& devices) {
+  CostModel costs;
+  costs.node.latency_seconds = (devices.flag_ns + devices.fence_ns) * 1e-9;
+  costs.node.bytes_per_second = 1e9 / *std::max_element(devices.port_ns_per_byte.begin(), devices.port_ns_per_byte.end());
+  return costs;
+}
+
+// The call as an exchange of marked messages. Absent if it is none, or too long for them.
+std::optional<DevicePrediction> marked_of(const Algorithm& algorithm, const Question& question, std::uint64_t bytes,
+                                          const DeviceModel& model) {
+  const Programs programs(algorithm, question, bytes, model.ranks);
+  const std::uint64_t length = part_bytes(question.collective, bytes, model.ranks) == 0 ? 0 : programs.longest();
+  std::optional<DevicePrediction> made;
+  if (!pays_marks(algorithm, model.ranks, length * size_of(question.type), costs_of(model.devices))) return made;
+  const DeviceSlices slices{programs.longest(), 1, kDeviceSlots, true};
+  Result<DeviceOutcome> outcome = programs.run(slices, model.devices);
+  if (outcome.ok()) made = prediction_of(algorithm, question, bytes, programs, slices, std::move(outcome).value());
+  return made;
+}
+
 // Absent if no slice fits into the workspace.
 Result<std::optional<DevicePrediction>> best_of(const Algorithm& algorithm, const Question& question, std::uint64_t bytes,
                                                 const DeviceModel& model) {
   const Programs programs(algorithm, question, bytes, model.ranks);
-  std::optional<DevicePrediction> best;
+  std::optional<DevicePrediction> best = marked_of(algorithm, question, bytes, model);
   const std::uint64_t longest = programs.longest();
   for (const std::uint64_t slice : slices_to_try(longest, size_of(question.type))) {
     if (best && longest / slice > kFewestTried && 4 * best->slices < longest / slice) break;  // more of them do not help
@@ -199,6 +223,7 @@ Result<DevicePredictions> predict_on_devices(const Question& question, std::uint
     if (!made) continue;
     SETO_ASSIGN(const DeviceOutcome chain, Programs(*algorithm, question, bytes, model.ranks).run_without_bytes(model));
     made->least_seconds = std::max(chain.longest_ns(), busy_ns(made->outcome, model.devices)) * 1e-9;
+    if (made->marked) made->least_seconds = std::min(made->seconds, made->least_seconds);  // the chain has flags
     predictions.push_back(std::move(*made));
   }
   if (predictions.empty())
@@ -224,6 +249,7 @@ Result<DevicePrediction> predict_as_cut_now(const Question& question, std::uint6
   asked.ranks = model.ranks;
   asked.bytes = part_bytes(question.collective, bytes, model.ranks);
   SETO_ASSIGN(const Choice choice, choose(asked, Tiers::flat(model.ranks), CostModel()));
+  if (std::optional<DevicePrediction> marked = marked_of(*choice.algorithm, question, bytes, model)) return std::move(*marked);
   const Programs programs(*choice.algorithm, question, bytes, model.ranks);
   const std::size_t capacity = Workspaces::channel_capacity(static_cast<std::size_t>(model.ranks));
   const std::uint64_t element = size_of(question.type);

@@ -116,11 +116,11 @@ std::string detail(const DevicePrediction& one) {
 
 // The call as the library runs it now.
 std::string detail_of_now(const DevicePrediction& now) {
-  char line[192];
-  std::snprintf(line, sizeof line, "cut as now, predicted: %s, %s, a chunk in %ju x %s bytes, %u %s, bound by %s (%.0f %%)\n",
+  char line[224];
+  std::snprintf(line, sizeof line, "cut as now, predicted: %s, %s, a chunk in %ju x %s bytes, %u %s%s, bound by %s (%.0f %%)\n",
                 std::string(now.algorithm->name).c_str(), duration_text(now.seconds).c_str(), std::uintmax_t{now.slices},
                 amount_text(static_cast<double>(now.slice_bytes)).c_str(), now.blocks, now.blocks == 1 ? "block" : "blocks",
-                std::string(name_of(now.outcome.path.binding())).c_str(),
+                now.marked ? ", marked messages" : "", std::string(name_of(now.outcome.path.binding())).c_str(),
                 100 * share_of(now.outcome.path, now.outcome.path.binding()));
   return line;
 }

@@ -96,6 +96,20 @@ TEST(DevicePrediction, ShortCallsHaveOneExchange) {
   EXPECT_NE(one.outcome.path.binding(), DeviceCost::links);
 }
 
+TEST(DevicePrediction, ShortCallsAreMarkedWhereThatIsFaster) {
+  const DeviceModel model = model_on(h100_host());
+  for (const std::uint64_t bytes : {8, 1 << 10, 4 << 10}) {
+    const DevicePrediction marked = best(model, bytes);
+    const DevicePrediction flags = predict_slices(all_reduce("one_shot"), bytes, model, bytes / sizeof(float)).value();
+    EXPECT_TRUE(marked.marked) << bytes;
+    EXPECT_FALSE(flags.marked) << bytes;
+    EXPECT_LT(marked.seconds, 0.6 * flags.seconds) << bytes;
+    EXPECT_TRUE(predict_as_cut_now(all_reduce("one_shot"), bytes, model).value().marked) << bytes;
+  }
+  EXPECT_FALSE(best(model, 8 << 10).marked) << "its messages do not fit";
+  EXPECT_FALSE(best(model, 1 << 10, "two_shot").marked) << "it is no exchange";
+}
+
 // No plan may beat the links: two passes of all but the own share of the buffer.
 TEST(DevicePrediction, LongCallsAreBoundByTheLinks) {
   const DeviceModel model = model_on(h100_host());
@@ -185,8 +199,8 @@ TEST(DevicePredictionText, ShowsWhereTheTimeOfOneSizeGoes) {
   const std::vector<DeviceSize> one{predict_size(all_reduce(), 8, model).value()};
   EXPECT_THAT(device_prediction_text(all_reduce(), one, model),
               AllOf(HasSubstr("the longest chain of one_shot, predicted, with 1 wait for a peer:"),
-                    HasSubstr("56 bytes to peers, 8 to one"), HasSubstr("each block: 2 passes, 7 barriers, 14 flags"),
-                    HasSubstr("recursive_doubling")));
+                    HasSubstr("112 bytes to peers, 16 to one"), HasSubstr("each block: 2 passes, 1 barriers, 0 flags"),
+                    HasSubstr("1 block, marked messages"), HasSubstr("recursive_doubling")));
   EXPECT_THAT(
       device_prediction_json(all_reduce(), one, model),
       AllOf(StartsWith(R"({"kind":"prediction","memory":"device","collective":"all_reduce")"),
