@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <future>
+#include <utility>
 
 #include "tests/device_engine/emulated_devices.h"
 
@@ -61,6 +62,20 @@ kernels::LaunchArguments EmulatedSequence::arguments_of(std::size_t rank, std::s
   arguments.reports = address_of(state.reports.data());
   arguments.stop = address_of(&stop);
   return launch;
+}
+
+bool EmulatedSequence::run_until_it_waits(std::size_t rank, std::size_t job, DeviceMemory& memory, std::uint32_t times) {
+  std::uint32_t stop = kernels::kStop | kernels::kStopAtOnce;
+  kernels::LaunchArguments launch = arguments_of(rank, job, memory, stop);
+  launch.count = times;
+  std::fill_n(launch.programs, times, kernels::DeviceArguments(launch.programs[0]));
+  run_emulated_block(type_, false, launch, 0);
+  return std::exchange(ranks_[rank].reports[0], 0) == 0;
+}
+
+std::vector<std::uint64_t> EmulatedSequence::marked_words(std::size_t rank) const {
+  const auto begin = ranks_[rank].workspace.begin() + kernels::kMarkedPlace / sizeof(std::uint64_t);
+  return {begin, begin + kernels::kMarkedArea / sizeof(std::uint64_t)};
 }
 
 Status EmulatedSequence::run(std::vector<std::vector<DeviceMemory>>& operations, std::uint64_t timeout_ms) {

@@ -18,6 +18,11 @@ class EmulatedSequence final {
 
   // Runs operations, each by the memory of all ranks; the jobs take turns. A rank that waits for too long is stopped.
   [[nodiscard]] Status run(std::vector<std::vector<DeviceMemory>>& operations, std::uint64_t timeout_ms = 100'000);
+  // One launch of a rank, on the calling thread, in which the program of a job runs so many times. The word that stops kernels is
+  // set from the begin, so the rank stores what it can store before it must wait, and never waits. False: it was stopped.
+  [[nodiscard]] bool run_until_it_waits(std::size_t rank, std::size_t job, DeviceMemory& memory, std::uint32_t times = 1);
+  // The words of a rank's workspace that hold marked messages.
+  [[nodiscard]] std::vector<std::uint64_t> marked_words(std::size_t rank) const;
   // As if so many exchanges of marked messages were done.
   void set_exchanges(std::uint64_t exchanges);
   // The device program of a job on a rank, to change it.

@@ -124,9 +124,57 @@ TEST(MarkedExchange, ProgramsOfALaunchRunOneAfterAnother) {
   }
 }
 
+// A rank stores the words of a call, and is stopped. What it had queued after that must not store words with the same marks: a
+// rank that comes late would take them for those of the first call.
+void expect_late_rank_gets_first_call(DeviceJob job) {
+  SCOPED_TRACE(job.text());
+  auto made = EmulatedSequence::create({job});
+  ASSERT_TRUE(made.ok()) << made.status().text();
+  EmulatedSequence& sequence = made.value();
+  std::vector<std::vector<DeviceMemory>> host(2);
+  for (std::uint64_t call = 0; call < 2; ++call)
+    for (Rank rank = 0; rank < job.ranks; ++rank) host[call].emplace_back(job, rank, 31 + 2 * call);
+  std::vector<std::vector<DeviceMemory>> device = host;
+  std::vector<std::vector<std::byte>> residuals(host.front().size());
+  ASSERT_TRUE(run_on_host(job.programs(), host[0], residuals).ok());
+  EXPECT_FALSE(sequence.run_until_it_waits(0, 0, device[0][0]));
+  EXPECT_FALSE(sequence.run_until_it_waits(1, 0, device[0][1]));
+  for (const std::size_t rank : {0, 1}) {
+    const std::vector<std::byte> before = device[1][rank].output;
+    (void)sequence.run_until_it_waits(rank, 0, device[1][rank], 2);
+    EXPECT_EQ(device[1][rank].output, before);
+  }
+  EXPECT_TRUE(sequence.run_until_it_waits(2, 0, device[0][2])) << "all its messages are there";
+  EXPECT_EQ(device[0][2].output, host[0][2].output);
+}
+
+TEST(StoppedKernels, ALateRankDoesNotTakeALaterCallForTheStoppedOne) {
+  for (DeviceJob job : exchanges(3, 50)) {
+    expect_late_rank_gets_first_call(job);
+    job.marked = false;  // with flags
+    expect_late_rank_gets_first_call(job);
+  }
+}
+
+// The root of a broadcast waits for no rank, so it is stopped between the programs of a launch. The second one never runs, so a
+// later launch must not take its number.
+TEST(StoppedKernels, ALaterLaunchDoesNotTakeTheNumberOfAProgramThatNeverRan) {
+  const DeviceJob job{find_algorithm("direct", Collective::broadcast), 2, DataType::float32, ReduceOp::sum, 50};
+  auto made = EmulatedSequence::create({job});
+  ASSERT_TRUE(made.ok()) << made.status().text();
+  EmulatedSequence& sequence = made.value();
+  DeviceMemory root(job, 0, 3), later_root(job, 0, 5), first(job, 1, 3), second(job, 1, 5);
+  const std::vector<std::byte> before = second.output;
+  EXPECT_TRUE(sequence.run_until_it_waits(0, 0, root, 2)) << "it does not wait in a program";
+  EXPECT_TRUE(sequence.run_until_it_waits(1, 0, first));
+  (void)sequence.run_until_it_waits(0, 0, later_root);
+  EXPECT_FALSE(sequence.run_until_it_waits(1, 0, second)) << "no rank has sent the second call";
+  EXPECT_EQ(second.output, before);
+}
+
 // Marks come again after 2^31 exchanges. A long exchange leaves words with its mark where later ones, which are shorter, write
 // nothing. The exchange that begins the next age clears them.
-TEST(MarkedExchange, MarksOfAnAgeBeforeAreCleared) {
+TEST(MarkedExchange, ResultsAreRightAcrossTheBeginOfAnAge) {
   const std::vector<DeviceJob> jobs = {sum_of(3, 200), sum_of(3, 1)};
   auto sequence = EmulatedSequence::create(jobs);
   ASSERT_TRUE(sequence.ok()) << sequence.status().text();
@@ -140,6 +188,32 @@ TEST(MarkedExchange, MarksOfAnAgeBeforeAreCleared) {
   sequence.value().set_exchanges(2 * kernels::kExchangesOfAge - 2);
   const Status later = run_sequence(sequence.value(), jobs, 5, 60);
   EXPECT_TRUE(later.ok()) << later.text();
+}
+
+// The other ranks are held back: a rank that is alone in the exchange with the marks of the first one must wait for their words.
+TEST(MarkedExchange, MarksOfAnAgeBeforeAreCleared) {
+  const std::vector<DeviceJob> jobs = {sum_of(3, 200)};
+  auto sequence = EmulatedSequence::create(jobs);
+  ASSERT_TRUE(sequence.ok()) << sequence.status().text();
+  ASSERT_TRUE(run_sequence(sequence.value(), jobs, 1, 3).ok());  // exchange 1 leaves words
+  sequence.value().set_exchanges(kernels::kExchangesOfAge - 1);
+  ASSERT_TRUE(run_sequence(sequence.value(), jobs, 1, 20).ok());  // it begins the age, in the other slot
+  DeviceMemory alone(jobs.front(), 0, 50);
+  EXPECT_FALSE(sequence.value().run_until_it_waits(0, 0, alone)) << "it took words of exchange 1";
+}
+
+// A rank that has not met the others may still have to clear its area, so no rank sends words to it.
+TEST(MarkedExchange, NoRankSendsBeforeAllRanksHaveMet) {
+  const std::vector<DeviceJob> jobs = {sum_of(3, 200)};
+  auto sequence = EmulatedSequence::create(jobs);
+  ASSERT_TRUE(sequence.ok()) << sequence.status().text();
+  ASSERT_TRUE(run_sequence(sequence.value(), jobs, 2, 3).ok());
+  sequence.value().set_exchanges(kernels::kExchangesOfAge - 1);
+  const std::vector<std::uint64_t> before = sequence.value().marked_words(1);
+  DeviceMemory alone(jobs.front(), 0, 50);
+  EXPECT_FALSE(sequence.value().run_until_it_waits(0, 0, alone));
+  EXPECT_EQ(sequence.value().marked_words(1), before);
+  EXPECT_EQ(sequence.value().marked_words(0), std::vector<std::uint64_t>(before.size(), 0)) << "it has cleared its own";
 }
 
 // The failure names the message that did not come.

@@ -100,7 +100,7 @@ def acquire_faults(function):
 
 
 def is_marked(function, index):
-    """Whether the upper half of the loaded word is compared alone, and only whether it is equal: flags are compared as 64 bits."""
+    """Whether the upper half of the loaded word is first compared alone, and only whether it is equal: flags are compared as 64 bits."""
     first = min(function.code[index].written, key=lambda name: int(name[1:]))
     upper = f"R{int(first[1:]) + 1}"
     compared, seen, waiting = [], set(), list(function.successors[index])
@@ -111,8 +111,8 @@ def is_marked(function, index):
         seen.add(later)
         one = function.code[later]
         if one.name == "ISETP" and upper in one.read:
-            compared.append(one)
-        if upper not in one.written or one.predicate:
+            compared.append(one)  # later ones may compare what lies in the register then
+        elif upper not in one.written or one.predicate:
             waiting += function.successors[later]
     return bool(compared) and all(one.modifiers[0] in ("NE", "EQ") and "EX" not in one.modifiers for one in compared)
 

@@ -5,6 +5,7 @@
 
 #include "src/engine/device/device_channels.h"
 #include "src/engine/device/device_transfers.h"
+#include "src/engine/kernels/device_launch.h"
 
 namespace seto {
 namespace {
@@ -13,6 +14,9 @@ using cuda::DriverCode;
 using kernels::kFlagStride;
 
 constexpr std::uint32_t kGone = 1;
+
+// The factor of FNV-1a. It keeps two parts of the layout from cancelling each other.
+constexpr std::uint64_t kOddFactor = 0x100000001b3;
 
 // The flags by which ranks say that they are gone lie at the end of a workspace, where no channel may be.
 std::size_t gone_flag(std::size_t rank, std::size_t ranks) { return kWorkspaceSize - (ranks - rank) * kFlagStride; }
@@ -26,6 +30,15 @@ int device_with(const cuda::Driver& driver, const cuda::DeviceUuid& uuid) {
     if (driver.device_get_uuid.code(&one, device) == DriverCode::success && text_of(one) == text_of(uuid)) return device;
   }
   return -1;
+}
+
+// One number for all on which builds must agree to use each other's workspaces.
+std::uint64_t layout_of_build() {
+  std::uint64_t layout = 0;
+  for (const std::uint64_t part : {sizeof(RankStatement), kWorkspaceSize, sizeof(kernels::DeviceProgram),
+                                   sizeof(kernels::WorkspaceBegin), kernels::kMarkedPlace, kernels::kMarkedArea})
+    layout = (layout ^ part) * kOddFactor;
+  return layout;
 }
 
 std::string place_text(Rank rank, const RankStatement& statement) {
@@ -63,7 +76,7 @@ Workspaces::~Workspaces() {
 
 void Workspaces::describe(RankStatement& statement) const {
   const cuda::Driver& driver = gpu_->driver();
-  statement.layout = sizeof(RankStatement) << 32U ^ kWorkspaceSize ^ sizeof(kernels::DeviceProgram) << 8U;
+  statement.layout = layout_of_build();
   statement.process = number_of_process();
   statement.workspace = own_;
   statement.context = reinterpret_cast<std::uint64_t>(gpu_->handle());

@@ -45,9 +45,10 @@ struct RelayedChannel {
 
 // The memory by which the GPUs of a call reach each other. Every rank has one workspace, which its peers map. It begins with what
 // stays from one operation to the next: the rank's own numbers, and a flag of each rank. The flags of the call's channels follow,
-// in an area of fixed size, and then their slots. Other calls lay out both in their own way, because the kernels wait until the
-// operation before is done; but a flag lies only where flags were, because data that looked like a later mark would be taken for
-// one. A workspace is zeros before its first operation.
+// in an area of fixed size, then the area of marked messages, and then the slots of the call's channels. Other calls lay out
+// flags and slots in their own way, because the kernels wait until the operation before is done; but a flag lies only where flags
+// were, and a marked word where marked words were, because data that looked like a later mark would be taken for one. A workspace
+// is zeros before its first operation.
 class DeviceChannels final {
  public:
   static constexpr std::size_t kFlagArea = std::size_t{256} << 10;  // bytes, with the numbers at the begin

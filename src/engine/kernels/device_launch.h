@@ -39,6 +39,7 @@ struct WorkspaceBegin {
   std::uint64_t operation = 0;        // the number of operations with flags that are done
   std::uint64_t exchanges = 0;        // the number of exchanges of marked messages that are done
   std::uint32_t finished_blocks = 0;  // of the operation under way
+  std::uint32_t stopped = 0;          // not 0: a thread has left a program because it was stopped, so no later one begins
   std::uint64_t arrivals =
       0;  // blocks that wait for the next program of their launch; from bit kRoundBits on: how often all came
 };

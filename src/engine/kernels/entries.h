@@ -13,8 +13,9 @@
 
 namespace seto::kernels {
 
-// A block either executes steps of a program, with flags and passes, or is an exchange of marked messages.
-enum class Part : std::uint32_t { none, steps, exchange };
+// A block either executes steps of a program, with flags and passes, or is an exchange of marked messages. After a program that
+// was stopped it begins nothing more.
+enum class Part : std::uint32_t { none, steps, exchange, stopped };
 
 // Which program of the launch a block executes. It lies in memory that the threads of a block share: in registers, it would be
 // there during every pass.
@@ -81,14 +82,19 @@ class BlockPrograms final {
   SETO_KERNEL void set_program(std::uint32_t index) const {
     ::new (static_cast<void*>(current_.arguments)) DeviceArguments(launch_.programs[index]);
     current_.index = index;
+    auto* const kept = at<WorkspaceBegin>(current_.get().workspace);
+    if (load_relaxed(&kept->stopped) != 0) {
+      current_.part = Part::stopped;
+      return;
+    }
     current_.part = block_ >= program().blocks ? Part::none : program().marked != 0 ? Part::exchange : Part::steps;
     // The last exchange of this rank was before the launch, or the same thread has counted it.
-    if (current_.part == Part::exchange) current_.exchange = at<WorkspaceBegin>(current_.get().workspace)->exchanges + 1;
+    if (current_.part == Part::exchange) current_.exchange = kept->exchanges + 1;
   }
 
   // False: all programs are done, or the launch was stopped.
   SETO_KERNEL bool go_on() const {
-    if (current_.index + 1 == launch_.count) return false;
+    if (current_.part == Part::stopped || current_.index + 1 == launch_.count) return false;
     barrier();  // all threads have done their part of the program
     return barrier_any(thread_index() == 0 && begin_next());
   }
@@ -100,9 +106,15 @@ class BlockPrograms final {
     return true;
   }
 
-  [[nodiscard]] SETO_KERNEL bool is_stopped() const { return load_relaxed(at<std::uint32_t>(current_.get().stop)) != 0; }
+  // The programs that are left of a launch never run, so later launches must not take their numbers.
+  [[nodiscard]] SETO_KERNEL bool is_stopped() const {
+    if (load_relaxed(at<std::uint32_t>(current_.get().stop)) == 0) return false;
+    note_stop(current_.get());
+    return true;
+  }
 
-  // A launch that was stopped leaves a count that is wrong for later ones. They do not count, because they are stopped, too.
+  // A launch that was stopped leaves a count that is wrong for later ones. They do not count: a block that was stopped, here or
+  // in a program, has noted it before the kernel ended, so later ones begin no program.
   SETO_KERNEL bool wait_for_all_blocks(std::uint32_t next) const {
     if (is_stopped()) return false;
     std::uint64_t* const arrivals = &at<WorkspaceBegin>(current_.get().workspace)->arrivals;

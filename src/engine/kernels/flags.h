@@ -37,6 +37,11 @@ SETO_KERNEL void store_relaxed(std::uint64_t* word, std::uint64_t value) {
   asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
 }
 
+// The same with a word of 32 bits.
+SETO_KERNEL void store_relaxed(std::uint32_t* word, std::uint32_t value) {
+  asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
+}
+
 // Words of marked messages (marked_exchange.h): data and mark in one access of 64 bits, the widest that the memory model
 // of PTX takes for one operation. Elements of a vector are operations of their own, in any order. They order nothing.
 SETO_KERNEL void store_marked(std::uint64_t* word, std::uint64_t value) {
@@ -86,6 +91,10 @@ inline std::uint32_t load_relaxed(const std::uint32_t* word) {
 }
 
 inline void store_relaxed(std::uint64_t* word, std::uint64_t value) {
+  std::atomic_ref(*word).store(value, std::memory_order_relaxed);
+}
+
+inline void store_relaxed(std::uint32_t* word, std::uint32_t value) {
   std::atomic_ref(*word).store(value, std::memory_order_relaxed);
 }
 

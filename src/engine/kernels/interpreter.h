@@ -36,12 +36,23 @@ struct BlockMemory {
   SETO_KERNEL const Pass& pass(std::uint32_t set) const { return *reinterpret_cast<const Pass*>(passes[set]); }
 };
 
+// A thread that leaves a program because it was stopped says so. Programs of later kernels would take the number of this one
+// again, and peers that come late would take their messages for those of this program. So no later program begins.
+SETO_KERNEL void note_stop(const DeviceArguments& arguments) {
+  store_relaxed(&at<WorkspaceBegin>(arguments.workspace)->stopped, 1);
+}
+
+SETO_KERNEL void report_stop(const DeviceArguments& arguments, std::uint32_t block, const StopReport& report) {
+  note_stop(arguments);
+  store_relaxed(at<std::uint64_t>(arguments.reports) + block, word_of(report));
+}
+
 // Waits until a word that another block writes is at least `needed`. False: the block was stopped, and has reported where.
 SETO_KERNEL bool reaches(const DeviceArguments& arguments, std::uint32_t block, const std::uint64_t* word, std::uint64_t needed,
                          const StopReport& report) {
   while (load_acquire(word) < needed) {
     if (load_relaxed(at<std::uint32_t>(arguments.stop)) != 0) {
-      store_relaxed(at<std::uint64_t>(arguments.reports) + block, word_of(report));
+      report_stop(arguments, block, report);
       return false;
     }
     wait_a_little();

@@ -150,7 +150,7 @@ class MarkedExchange final {
       std::uint32_t looks = 0;
       do {
         if (++looks % kLooks == 0 && load_relaxed(at<std::uint32_t>(arguments_.stop)) != 0) {
-          store_relaxed(at<std::uint64_t>(arguments_.reports), word_of(StopReport{place.step, k, 0}));
+          report_stop(arguments_, 0, {place.step, k, 0});
           return false;
         }
         wait_a_little();

@@ -138,9 +138,11 @@ class Protocol(unittest.TestCase):
         look = "LDG.E.64.STRONG.SYS R50, desc[UR6][R52.64]\n"
         marked = "WORD:\nNANOSLEEP 0x14\n" + look + "NOP\nISETP.NE.AND P3, PT, R51, R22, PT\n@P3 BRA WORD\nREADY:"
         self.assertEqual(faults("READY:", marked), [])
+        reused = marked.replace("READY:", "ISETP.GE.U32.AND.EX P3, PT, R51, R23, PT, P3\nREADY:")
+        self.assertEqual(faults("READY:", reused), [])
         flag = marked.replace("NE.AND P3, PT, R51", "GE.U32.AND P3, PT, R50")
         self.assertIn("old lines of the cache are not dropped", faults("READY:", flag)[0])
-        both = marked.replace("\n@P3", "\nISETP.NE.AND.EX P3, PT, R51, R23, PT, P3\n@P3")
+        both = marked.replace("R51", "R50").replace("\n@P3", "\nISETP.NE.AND.EX P3, PT, R51, R23, PT, P3\n@P3")
         self.assertIn("old lines of the cache are not dropped", faults("READY:", both)[0])
 
     def test_a_loop_without_a_flag_or_no_loop_at_all_is_found(self):
