@@ -69,31 +69,39 @@ std::map<int, std::map<int, long>> placed_pages() {
   return pages;
 }
 
+// `look` is called while the communicator still has its slots.
+template <class Look>
+void sum_long_vectors(const Seat& seat, const Look& look) {
+  const setoComm_t comm = seat.join();
+  ASSERT_NE(comm, nullptr);
+  expect_works(comm, seat);
+  std::vector<float> values(std::size_t{1} << 18, 1.0F);
+  ASSERT_EQ(answer(setoAllReduce(values.data(), values.data(), values.size(), setoFloat32, setoSum, comm, nullptr)).text, "");
+  EXPECT_EQ(values, std::vector<float>(values.size(), 2.0F));
+  look();
+  EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
+}
+
 TEST(SlotNodes, SlotsLieOnTheNodeOfTheirReader) {
-  const bool several = several_nodes();
-  if (several && (core_of(0) < 0 || core_of(1) < 0 || !may_place_on_both()))
-    GTEST_SKIP() << "skipped: it needs the first core and memory of the nodes 0 and 1";
-  run_ranks(Kind::processes, 2, [several](const Seat& seat) {
-    if (several) bind_to(core_of(seat.rank));
-    const setoComm_t comm = seat.join();
-    ASSERT_NE(comm, nullptr);
-    expect_works(comm, seat);
-    std::vector<float> values(std::size_t{1} << 18, 1.0F);
-    ASSERT_EQ(answer(setoAllReduce(values.data(), values.data(), values.size(), setoFloat32, setoSum, comm, nullptr)).text, "");
-    EXPECT_EQ(values, std::vector<float>(values.size(), 2.0F));
-    const auto pages = placed_pages();
-    if (several) {
+  if (!several_nodes() || core_of(0) < 0 || core_of(1) < 0 || !may_place_on_both())
+    GTEST_SKIP() << "skipped: needs the first core and memory of the NUMA nodes 0 and 1 (./dev lab rdma --nodes 2 has them)";
+  run_ranks(Kind::processes, 2, [](const Seat& seat) {
+    bind_to(core_of(seat.rank));
+    sum_long_vectors(seat, [&] {
+      const auto pages = placed_pages();
       const int reader = 1 - seat.rank;
       ASSERT_EQ(pages.size(), 1U) << "one other rank, so one node";
       ASSERT_EQ(pages.begin()->first, reader);
       ASSERT_EQ(pages.begin()->second.size(), 1U) << "pages lie on several nodes";
       EXPECT_EQ(pages.begin()->second.begin()->first, reader);
       EXPECT_GE(pages.begin()->second.begin()->second * 4096, 256 << 10);
-    } else {
-      EXPECT_TRUE(pages.empty()) << "a machine with one node is asked for nothing";
-    }
-    EXPECT_EQ(setoCommDestroy(comm), setoSuccess);
+    });
   });
+}
+
+TEST(SlotNodes, AMachineWithOneNodeIsAskedForNothing) {
+  if (several_nodes()) GTEST_SKIP() << "skipped: needs a machine with one NUMA node";
+  run_ranks(Kind::processes, 2, [](const Seat& seat) { sum_long_vectors(seat, [] { EXPECT_TRUE(placed_pages().empty()); }); });
 }
 
 }  // namespace

@@ -174,26 +174,7 @@ TEST_F(SetUp, MessagesOutOfTurnEndIt) {
   EXPECT_THAT(std::string(ends[0]->hear(encode(Refusal{1, "late"})).text()), HasSubstr("not its turn"));
 }
 
-TEST_F(SetUp, SurvivesRandomMessages) {
-  open();
-  for (int i = 0; i < 300; ++i) {
-    begin();
-    for (int rounds = 0; rounds < 20; ++rounds) {
-      for (std::size_t from = 0; from < 2; ++from)
-        while (auto message = ends[from]->next_message()) {
-          if (random() % 4 == 0) (*message)[random() % message->size()] = static_cast<char>(random());
-          if (random() % 16 == 0) continue;
-          (void)ends[1 - from]->hear(*message).ok();
-        }
-      fabric.run();
-      for (const auto& end : ends) (void)end->advance();
-    }
-    for (const auto& end : ends) {
-      const bool ended_well = end->take() != nullptr;
-      EXPECT_TRUE(!ended_well || end->why().ok());
-    }
-  }
-}
+TEST_F(SetUp, SurvivesRandomMessages) { survive_random_messages(); }
 
 }  // namespace
 }  // namespace seto::rdma

@@ -87,6 +87,27 @@ class SetUp : public ::testing::Test {
     ASSERT_TRUE(devices[1]->poll().ok());
     EXPECT_EQ(other->front().size(), sizeof "hello");
   }
+  // Messages are changed or lost on their way.
+  void survive_random_messages() {
+    open();
+    for (int i = 0; i < 300; ++i) {
+      begin();
+      for (int rounds = 0; rounds < 20; ++rounds) {
+        for (std::size_t from = 0; from < 2; ++from)
+          while (auto message = ends[from]->next_message()) {
+            if (random() % 4 == 0) (*message)[random() % message->size()] = static_cast<char>(random());
+            if (random() % 16 == 0) continue;
+            (void)ends[1 - from]->hear(*message).ok();
+          }
+        fabric.run();
+        for (const auto& end : ends) (void)end->advance();
+      }
+      for (const auto& end : ends) {
+        const bool ended_well = end->take() != nullptr;
+        EXPECT_TRUE(!ended_well || end->why().ok());
+      }
+    }
+  }
   void expect_none(const std::string& text) {
     for (const auto& end : ends) {
       EXPECT_EQ(end->take(), nullptr);
