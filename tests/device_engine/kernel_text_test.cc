@@ -4,6 +4,7 @@
 
 #include "src/engine/kernels/kernel_images.h"
 #include "tests/software_gpu/driver/fatbin.h"
+#include "tests/software_gpu/machine.h"
 #include "tests/support/needs_kernels.h"
 
 namespace seto::support {
@@ -19,6 +20,25 @@ TEST(KernelText, HasNoBranchPastItsLastInstruction) {
       const std::size_t end = ptx.rfind("ret;");
       ASSERT_NE(end, std::string::npos) << image.name << ", compute_" << capability;
       EXPECT_EQ(ptx.find("$L__", end), std::string::npos) << image.name << ", compute_" << capability;
+    }
+}
+
+// A kernel is decoded when it is first launched, so loading a module does not look at the code of its kernels.
+TEST(KernelText, HasNoInstructionThatTheSoftwareGpuDoesNotKnow) {
+  if (!has_kernels()) GTEST_SKIP() << needs_kernels();
+  for (const cuda::KernelImage& image : kernels::kernel_images().images)
+    for (const int capability : {80, 90}) {
+      software_gpu::Machine machine({});
+      const software_gpu::Program& program = machine.load(0, software_gpu::driver::ptx_of_image(image.data, capability));
+      std::size_t kernels = 0;
+      for (const auto& function : program.functions) {
+        if (!function->is_entry) continue;
+        ++kernels;
+        EXPECT_TRUE(function->code.empty()) << function->name << " was decoded before it was launched";
+        EXPECT_NO_THROW(static_cast<void>(program.decoded_entry(function->name))) << image.name << ", compute_" << capability;
+        EXPECT_GT(function->code.size(), 100U) << function->name;
+      }
+      EXPECT_GT(kernels, 0U) << image.name;
     }
 }
 

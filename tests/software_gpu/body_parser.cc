@@ -13,10 +13,22 @@ bool ends_with_line(std::string_view directive) {
 
 }  // namespace
 
-void BodyParser::run() {
+void BodyParser::parse_declarations() {
   tokens_.expect("{");
   scopes_.push_back({});
   scope_ = 0;
+  while (tokens_.peek().kind == Token::Kind::word && tokens_.peek().text.starts_with(".")) parse_directive();
+}
+
+bool BodyParser::may_declare_shared_later() const {
+  constexpr std::string_view kDirective = ".shared";
+  const auto begin = static_cast<std::size_t>(tokens_.peek().text.data() - function_.body.data());
+  for (std::size_t at = begin; (at = function_.body.find(kDirective, at)) != std::string_view::npos; at += kDirective.size())
+    if (!is_word(function_.body[at - 1])) return true;  // elsewhere it is a part of the name of an instruction
+  return false;
+}
+
+void BodyParser::parse_statements() {
   while (scope_ >= 0) parse_item();
   resolve_labels();
 }

@@ -9,13 +9,19 @@
 
 namespace seto::software_gpu {
 
-// Parses the statements between the braces of a function. Names are looked up from the innermost scope outwards, as inline
-// assembly declares registers and labels in scopes of its own.
+// Parses the body of a function in two steps, because only the first is needed to know the size of the function, and the second
+// takes nearly all of the time. Names are looked up from the innermost scope outwards, as inline assembly declares registers and
+// labels in scopes of its own.
 class BodyParser final {
  public:
-  BodyParser(TokenCursor& tokens, FunctionSyntax& function) : tokens_(tokens), function_(function) {}
+  explicit BodyParser(FunctionSyntax& function) : tokens_(function.body, function.body_line), function_(function) {}
 
-  void run();
+  // The declarations with which the body begins.
+  void parse_declarations();
+  // Whether shared variables may be declared after these. nvcc makes none there; text that is written by hand may.
+  [[nodiscard]] bool may_declare_shared_later() const;
+  // All else.
+  void parse_statements();
 
  private:
   struct Register {
@@ -52,7 +58,7 @@ class BodyParser final {
   [[nodiscard]] std::uint32_t find_label(const std::string& name, int scope) const;
   void resolve_labels();
 
-  TokenCursor& tokens_;
+  TokenCursor tokens_;
   FunctionSyntax& function_;
   std::vector<Scope> scopes_;
   int scope_ = -1;

@@ -32,6 +32,36 @@ TEST(Errors, AnUnknownInstructionNamesItsTextAndLine) {
   EXPECT_EQ(fault_in("add.funny.s32 %r1, %r0, %r0;").first, FaultKind::unknown_instruction) << "a modifier is never ignored";
 }
 
+// The text of one kernel is not looked at for the sake of another.
+TEST(Errors, AreThoseOfTheKernelThatIsLaunched) {
+  const std::string entry = ".visible .entry ";
+  const std::string module =
+      ptx_module(entry + "wrong()\n{\n// }\nfrob.b32 %r1, %r0; /* } */\nret;\n}\n" + entry + "right()\n{\nret;\n}\n");
+  Machine machine({});
+  const Program& program = machine.load(0, module);
+  EXPECT_NO_THROW(run_kernel(machine, program, "right", {1}, {32}));
+  for (int again = 0; again < 2; ++again) {
+    const auto [kind, text] = fault_of([&] { run_kernel(machine, program, "wrong", {1}, {32}); });
+    EXPECT_EQ(kind, FaultKind::unknown_instruction);
+    EXPECT_THAT(text, HasSubstr("ptx line 7: "));
+  }
+  EXPECT_NO_THROW(run_kernel(machine, program, "right", {1}, {32}));
+  EXPECT_THAT(fault_of([&] { static_cast<void>(machine.load(0, ptx_module(entry + "open()\n{\nret;\n"))); }).second,
+              AllOf(HasSubstr("ptx line 5"), HasSubstr("no '}' closes")));
+}
+
+// The host asks for the shared memory of a kernel before it launches one.
+TEST(Errors, SharedMemoryIsKnownBeforeAKernelIsDecoded) {
+  Machine machine({});
+  const auto bytes = [&](const std::string& body) {
+    const Program& program = machine.load(0, ptx_module(".visible .entry k()\n{\n" + body + "\nret;\n}\n"));
+    return program.entry("k")->shared_bytes;
+  };
+  EXPECT_EQ(bytes(".reg .b32 %r<2>;"), 0U);
+  EXPECT_EQ(bytes(".reg .b32 %r<2>; .shared .align 8 .b8 words[88];"), 88U);
+  EXPECT_EQ(bytes(".reg .b32 %r<2>; mov.u32 %r0, 1; .shared .align 8 .b8 words[88]; st.shared.u32 [words], %r0;"), 88U);
+}
+
 TEST(Errors, InstructionsWithoutAModelAreRefused) {
   for (const char* code : {"mbarrier.init.shared.b64 [words], 1;", "cp.async.bulk.commit_group;", "barrier.cluster.arrive;",
                            "multimem.ld_reduce.global.add.u32 %r1, [%d0];", "wgmma.fence.sync.aligned;", "fence.acq_rel.cluster;",

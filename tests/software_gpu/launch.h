@@ -46,7 +46,7 @@ struct Launch {
 template <class... T>
 [[nodiscard]] std::vector<std::byte> arguments_of(const T&... values) {
   std::vector<std::byte> bytes;
-  const auto add = [&](const auto& value) {
+  [[maybe_unused]] const auto add = [&](const auto& value) {
     const std::size_t at = (bytes.size() + alignof(decltype(value)) - 1) / alignof(decltype(value)) * alignof(decltype(value));
     bytes.resize(at + sizeof(value));
     std::memcpy(bytes.data() + at, &value, sizeof(value));

@@ -50,7 +50,7 @@ const Program& Machine::load(std::uint32_t gpu, std::string_view ptx) {
 }
 
 void Machine::launch(LaunchRequest request) {
-  const Function* function = request.program->entry(request.kernel);
+  const Function* function = request.program->decoded_entry(request.kernel);
   if (function == nullptr) throw Fault(FaultKind::misuse, "the module has no kernel '" + request.kernel + "'");
   if (request.arguments.size() > function->param_bytes) {
     throw Fault(FaultKind::misuse, "kernel " + request.kernel + " has " + std::to_string(function->param_bytes) +

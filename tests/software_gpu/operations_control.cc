@@ -37,7 +37,7 @@ bool resolve_branch_by_table(Modifiers& modifiers, Instruction& in) {
 
 void call(Thread& thread, const Instruction& in) {
   const CallSite& site = thread.function().calls[in.target];
-  thread.call(site, thread.block.launch.request.program->functions[site.function]);
+  thread.call(site, *thread.block.launch.request.program->functions[site.function]);
 }
 
 bool resolve_call(Modifiers& modifiers, Instruction& in) {

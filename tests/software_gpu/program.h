@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,20 +40,28 @@ struct Function {
   std::uint32_t most_threads = 0;  // of a block
 };
 
-// A decoded module whose variables have been placed in memory. It belongs to one GPU, as a loaded module of the driver does.
-struct Program {
-  std::vector<Function> functions;
-  std::map<std::string, std::uint64_t> global_addresses;  // of .global and .const variables
-  std::vector<std::string> lines;                         // the text, for reports
+class ModuleDecoder;
 
+// A module whose variables have been placed in memory. It belongs to one GPU, as a loaded module of the driver does. The code of
+// a kernel is decoded when it is first asked for: the library has about a hundred thousand instructions, of which a test executes
+// those of a kernel or two.
+struct Program {
+  std::vector<std::unique_ptr<Function>> functions;       // a kernel has no code before its first launch
+  std::map<std::string, std::uint64_t> global_addresses;  // of .global and .const variables
+  std::shared_ptr<ModuleDecoder> decoder;
+
+  // All of a kernel but its code; null: the module has none of this name.
   [[nodiscard]] const Function* entry(std::string_view name) const;
+  // With its code. Throws a Fault that names the line of the first instruction that has no handler.
+  [[nodiscard]] const Function* decoded_entry(std::string_view name) const;
+  // The text, for reports.
   [[nodiscard]] std::string_view line(std::uint32_t number) const;
 };
 
 // Gives memory to a variable of the module.
 using PlaceVariable = std::function<std::uint64_t(const VariableSyntax& variable)>;
 
-// Throws a Fault that names the line of the first instruction that has no handler.
+// Throws a Fault that names a line where the text is wrong, apart from the code of kernels.
 [[nodiscard]] Program decode_program(std::string_view ptx, const PlaceVariable& place);
 
 }  // namespace seto::software_gpu

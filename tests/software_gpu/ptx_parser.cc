@@ -3,7 +3,6 @@
 #include <array>
 #include <utility>
 
-#include "tests/software_gpu/body_parser.h"
 #include "tests/software_gpu/token_cursor.h"
 #include "tests/software_gpu/variable_parser.h"
 
@@ -12,7 +11,7 @@ namespace {
 
 class ModuleParser final {
  public:
-  explicit ModuleParser(std::string_view text) : tokens_(tokens_of(text)) {}
+  explicit ModuleParser(std::string_view text) : tokens_(text) {}
 
   ModuleSyntax run() {
     while (!tokens_.at_end()) parse_item();
@@ -31,7 +30,7 @@ class ModuleParser final {
       tokens_.skip_line();
     } else if (directive == ".section") {
       while (!tokens_.at_end() && !tokens_.peek().is("{")) tokens_.next();
-      tokens_.skip_braces();
+      tokens_.take_block();
     } else if (is_linkage(directive)) {
       tokens_.next();
     } else if (directive == ".entry" || directive == ".func") {
@@ -60,8 +59,8 @@ class ModuleParser final {
     if (tokens_.peek().is("(")) function.parameters = parse_parameters();
     parse_attributes(function);
     if (!tokens_.take(";")) {
-      function.has_body = true;
-      BodyParser(tokens_, function).run();
+      function.body_line = tokens_.peek().line;
+      function.body = tokens_.take_block();
     }
     module_.functions.push_back(std::move(function));
   }

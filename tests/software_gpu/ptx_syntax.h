@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/software_gpu/scalar_type.h"
@@ -52,15 +53,17 @@ struct StatementSyntax {
 struct FunctionSyntax {
   std::string name{};
   bool is_entry = false;
-  bool has_body = false;
-  std::vector<VariableSyntax> results{};
-  std::vector<VariableSyntax> parameters{};
-  std::vector<VariableSyntax> variables{};  // local, shared and param variables of the body
-  std::vector<StatementSyntax> statements{};
-  std::map<std::string, std::vector<std::uint32_t>> label_tables;  // .branchtargets, as indices of statements
-  std::uint32_t register_slots = 2;   // of 64 bits; slots 0 and 1 take results that are dropped ("_")
+  std::string_view body{};  // with its braces; empty: only declared here
+  std::uint32_t body_line = 0;
   std::uint32_t most_threads = 1024;  // of a block, by .maxntid
   std::uint32_t line = 0;
+  std::vector<VariableSyntax> results{};
+  std::vector<VariableSyntax> parameters{};
+  // From here on, BodyParser fills in what the body says.
+  std::vector<VariableSyntax> variables{};  // local, shared and param variables
+  std::vector<StatementSyntax> statements{};
+  std::map<std::string, std::vector<std::uint32_t>> label_tables;  // .branchtargets, as indices of statements
+  std::uint32_t register_slots = 2;  // of 64 bits; slots 0 and 1 take results that are dropped ("_")
 };
 
 struct ModuleSyntax {

@@ -1,30 +1,31 @@
 #pragma once
 
-#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include "tests/software_gpu/fault.h"
 #include "tests/software_gpu/ptx_lexer.h"
 
 namespace seto::software_gpu {
 
-// A position in the tokens of a module, which both parsers move.
+// A position in the tokens of a module, or of the body of one of its functions.
 class TokenCursor final {
  public:
-  explicit TokenCursor(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
+  explicit TokenCursor(std::string_view text, std::uint32_t first_line = 1) : lexer_(text, first_line) {
+    next();
+    next();
+  }
 
-  [[nodiscard]] const Token& peek() const { return tokens_[position_]; }
-  [[nodiscard]] const Token& peek_second() const { return tokens_[std::min(position_ + 1, tokens_.size() - 1)]; }
+  [[nodiscard]] const Token& peek() const { return first_; }
+  [[nodiscard]] const Token& peek_second() const { return second_; }
   [[nodiscard]] bool at_end() const { return peek().kind == Token::Kind::end; }
 
-  const Token& next() {
-    const Token& token = peek();
-    if (!at_end()) ++position_;
+  Token next() {
+    const Token token = first_;
+    first_ = second_;
+    second_ = lexer_.next();
     return token;
   }
 
@@ -35,7 +36,7 @@ class TokenCursor final {
   }
 
   void expect(std::string_view text) {
-    if (!take(text)) fail(std::string("'") + std::string(text) + "' expected");
+    if (!take(text)) fail(std::string("'").append(text).append("' expected"));
   }
 
   std::string word() {
@@ -48,12 +49,13 @@ class TokenCursor final {
     for (const std::uint32_t line = peek().line; !at_end() && peek().line == line;) next();
   }
 
-  void skip_braces() {
-    expect("{");
-    for (int depth = 1; depth > 0; next()) {
-      depth += peek().is("{") ? 1 : peek().is("}") ? -1 : 0;
-      if (at_end()) fail("'}' expected");
-    }
+  // The text from an opening brace to the one that closes it.
+  std::string_view take_block() {
+    if (!peek().is("{")) fail("'{' expected");
+    const std::string_view block = lexer_.take_block(first_);
+    next();
+    next();
+    return block;
   }
 
   // The bits of an integer or of a 0f or 0d literal; a negative integer in two's complement.
@@ -85,8 +87,9 @@ class TokenCursor final {
   }
 
  private:
-  std::vector<Token> tokens_;
-  std::size_t position_ = 0;
+  Lexer lexer_;
+  Token first_;
+  Token second_;
 };
 
 }  // namespace seto::software_gpu

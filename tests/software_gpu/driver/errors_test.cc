@@ -142,6 +142,18 @@ TEST_F(Errors, AFaultOfAKernelIsExplainedByTheNextCalls) {
   EXPECT_EQ(driver().stream_query.code(stream), DriverCode::illegal_address);
 }
 
+TEST_F(Errors, AnUnknownInstructionIsAnErrorOfTheLaunch) {
+  start();
+  cuda::Module module = nullptr;
+  ASSERT_TRUE(ok(driver().module_load_data(
+      &module, ".version 9.0\n.target sm_80\n.address_size 64\n.visible .entry k()\n{\nfrob.b32 1;\nret;\n}\n")));
+  cuda::Kernel found = nullptr;
+  ASSERT_TRUE(ok(driver().module_get_function(&found, module, "k")));
+  const cuda::Stream stream = make_stream();
+  ASSERT_TRUE(ok(launch(found, 1, 32, stream)));
+  EXPECT_THAT(std::string(driver().stream_synchronize(stream).text()), AllOf(HasSubstr("ptx line 6"), HasSubstr("frob.b32")));
+}
+
 TEST_F(Errors, RacesOfGlobalMemoryAreFoundWhereATestWantsIt) {
   for (const bool wanted : {false, true}) {
     start({{"SOFTWARE_GPU_GLOBAL_RACES", wanted ? "1" : "0"}});
@@ -194,9 +206,9 @@ TEST_F(Errors, ModulesThatCannotBeLoadedSayWhy) {
   EXPECT_THAT(std::string(driver()
                               .module_load_data(&module,
                                                 ".version 9.0\n.target sm_80\n.address_size 64\n"
-                                                ".visible .entry k()\n{\nfrob.b32 1;\nret;\n}\n")
+                                                ".visible .entry k()\n{\n.reg .b33 %r<2>;\nret;\n}\n")
                               .text()),
-              AllOf(HasSubstr("CUDA_ERROR_INVALID_PTX"), HasSubstr("frob.b32")));
+              AllOf(HasSubstr("CUDA_ERROR_INVALID_PTX"), HasSubstr("ptx line 6"), HasSubstr("'.b33' is not a type")));
   ASSERT_TRUE(ok(driver().module_load_data(&module, kTestKernels)));
   cuda::Kernel found = nullptr;
   EXPECT_EQ(driver().module_get_function.code(&found, module, "nothing"), DriverCode::not_found);
