@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "transports/geometry.h"
 
@@ -25,6 +26,14 @@ class SendStream {
   virtual std::byte* acquire(Mark mark) = 0;
   // Sends the first `size` bytes of the message. The caller has fenced its streaming stores into the buffer.
   virtual void commit(Mark mark, std::size_t size) = 0;
+  // The three in one, for a message that lies in memory as it is sent. False: no slot is free yet, and nothing was sent.
+  virtual bool send(Mark mark, const std::byte* message, std::size_t size) {
+    std::byte* const slot = acquire(mark);
+    if (slot == nullptr) return false;
+    std::memcpy(slot, message, size);
+    commit(mark, size);
+    return true;
+  }
 
   // ---- positions of one operation ----
   // Each is a number of slices: all slices below it have reached that state. For the two newest operations of the stream. A

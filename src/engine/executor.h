@@ -49,6 +49,10 @@ class Executor {
   // into its buffers any more. Returns true once no member reads them. False: call again.
   virtual bool withdraw(const Run& run) = 0;
 
+  // If all messages are short: how many steps at the beginning of a run send, and wait for no message. A caller may advance by so
+  // many, do what need not be done before the peers have them, and go on. Otherwise 0.
+  [[nodiscard]] virtual std::uint32_t first_sends() const { return 0; }
+
   // Before the first run with residuals. Allocates memory. Without a codec it does nothing.
   virtual void expect_residuals() = 0;
 

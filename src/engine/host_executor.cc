@@ -4,20 +4,6 @@
 #include <utility>
 
 namespace seto {
-namespace {
-
-// Most messages arrive soon after this point. Leaving the engine and coming back takes as long as ten checks, and half of that
-// time is lost if the message arrives meanwhile.
-constexpr int kLooks = 16;
-
-const std::byte* look(ReceiveStream& stream, Mark mark) {
-  const std::byte* message = stream.front(mark);
-  for (int looks = 1; message == nullptr && looks < kLooks; ++looks) message = stream.front(mark);
-  return message;
-}
-
-}  // namespace
-
 Result<std::unique_ptr<HostExecutor>> HostExecutor::open(BoundProgram program, StepOrder order, PeerGroup& peer_group) {
   if (!program.skewed)
     return failure(Code::internal,
@@ -27,6 +13,7 @@ Result<std::unique_ptr<HostExecutor>> HostExecutor::open(BoundProgram program, S
   SETO_ASSIGN(executor->streams_, HostStreams::open(executor->program_, peer_group));
   SETO_ASSIGN(executor->kernels_, StepKernels::create(executor->program_));
   executor->placing_ = std::make_unique<HostPlacing>(executor->program_, executor->streams_);
+  if (order == StepOrder::skewed) executor->short_ = ShortSteps::create(executor->program_, executor->streams_);
   SETO_TRY(executor->allocate());
   return executor;
 }
@@ -52,6 +39,7 @@ HostExecutor::Frame HostExecutor::frame_of(const Operands& operands) const {
 
 bool HostExecutor::advance(Run& run, std::uint32_t steps) {
   if (run.finished) return true;
+  if (short_ != nullptr) return run.finished = advance_short(run, steps);
   std::uint32_t left = steps;
   const bool done = order_ == StepOrder::skewed ? advance_skewed(run, left) : advance_ready(run, left);
   run.finished = done && all_taken(run.operands.operation);
@@ -92,6 +80,18 @@ bool HostExecutor::advance_only_slice(Run& run, std::uint32_t& left) {
     if (left == 0 || !try_step(program_.steps[run.lane], frame, 0)) return false;
     ++run.steps;
   }
+  return true;
+}
+
+// It lends nothing and places nothing.
+bool HostExecutor::advance_short(Run& run, std::uint32_t left) {
+  const Operands& operands = run.operands;
+  auto* const input = static_cast<std::byte*>(const_cast<void*>(operands.input));  // only ever a source
+  std::byte* const scratch = scratch_[operands.operation % kWindow].get();
+  const ShortSteps::Operation operation{
+      mark_of(operands.operation, 0), {input, static_cast<std::byte*>(operands.output), scratch, nullptr}, operands.scalar};
+  for (const std::uint32_t end = short_->size(); run.lane < end; ++run.lane, ++run.steps)
+    if (left-- == 0 || !short_->try_step(run.lane, operation)) return false;
   return true;
 }
 

@@ -12,6 +12,7 @@
 #include "src/engine/executor.h"
 #include "src/engine/host_placing.h"
 #include "src/engine/host_streams.h"
+#include "src/engine/short_steps.h"
 #include "src/engine/step_kernels.h"
 #include "src/plan/step_order.h"
 #include "transports/peer_group.h"
@@ -26,6 +27,7 @@ class HostExecutor final : public Executor {
 
   bool advance(Run& run, std::uint32_t steps) override;
   bool withdraw(const Run& run) override;
+  [[nodiscard]] std::uint32_t first_sends() const override { return short_ != nullptr ? short_->first_sends() : 0; }
   void expect_residuals() override { kernels_->expect_residuals(); }
   [[nodiscard]] Wait waits_at(const Run& run) const override;
 
@@ -53,6 +55,7 @@ class HostExecutor final : public Executor {
   // `left`: the steps that may still be done in this call.
   bool advance_skewed(Run& run, std::uint32_t& left);
   bool advance_only_slice(Run& run, std::uint32_t& left);
+  bool advance_short(Run& run, std::uint32_t left);
   bool advance_ready(Run& run, std::uint32_t& left);
   bool ready_lane_moves(Run& run, const Frame& frame, std::uint32_t lane);
 
@@ -78,6 +81,7 @@ class HostExecutor final : public Executor {
   HostStreams streams_;
   std::unique_ptr<StepKernels> kernels_;
   std::unique_ptr<HostPlacing> placing_;
+  std::unique_ptr<ShortSteps> short_;  // null: steps are general ones
   std::array<std::unique_ptr<std::byte, AlignedDelete>, kWindow> scratch_;
   std::array<std::vector<std::uint64_t>, kWindow> done_;  // readiness order: slices by lane
 };

@@ -102,6 +102,18 @@ SETO_TEST_ALONE(ApiDump, shows_a_receive_from_any_rank_once) {
   EXPECT_EQ(calls.at(0).at("state"), "ended");
 }
 
+// Of the only call, which waits. The clock of the dump and that of the record may differ a little.
+void expect_one_time_of_issue(setoComm_t comm, Deadline until) {
+  const auto time_in = [](const Json& dump, const char* key) { return dump.at(key).get<std::int64_t>(); };
+  const auto issued_in = [&](const Json& dump) { return time_in(dump.at("recorder").at("calls").at(0), "issued_us"); };
+  const Json first = dump_of(comm);
+  Json later;
+  do {
+    later = dump_of(comm);
+  } while (time_in(later, "time_us") < time_in(first, "time_us") + 20'000 && !until.passed());
+  EXPECT_LE(issued_in(later), issued_in(first) + 10'000);
+}
+
 // A call hangs; the dump must show which rank has not called.
 SETO_TEST_ALONE(ApiDump, shows_waiting_ranks_and_missing_ranks) {
   ThreadRanks ranks(2);
@@ -114,6 +126,7 @@ SETO_TEST_ALONE(ApiDump, shows_waiting_ranks_and_missing_ranks) {
   EXPECT_EQ(seen.at("operations").at("issued"), 1);
   EXPECT_EQ(seen.at("operations").at("done"), 0);
   EXPECT_EQ(dump_of(ranks[1]).at("peers").at(0).at("note").at("operation"), 1) << "as seen by the missing rank";
+  expect_one_time_of_issue(ranks[0], until);
   EXPECT_FALSE(seen.at("peers").at(1).contains("note"));
   all_reduce(ranks[1], 77);
   waiting.join();

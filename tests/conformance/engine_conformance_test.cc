@@ -93,6 +93,22 @@ TEST_P(Engine, IsRightWithLentMessages) {
       long_jobs, [](std::uint64_t seed) { return Faults{.seed = seed, .most_delay = 3}; }, true);
 }
 
+// One slice of a few lines: the host executor has these steps ready. Some are in readiness order, and take the general way.
+TEST_P(Engine, IsRightWithShortMessages) {
+  const auto short_jobs = [](int ranks) {
+    std::vector<Job> all = jobs(ranks, {0, 1, 14, 60, 500});
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      all[i].slice_elements = 4 << 10;
+      if (i % 2 == 1 && shared_at(all[i], all[i].root)) all[i].in_place = InPlace::yes;
+    }
+    return all;
+  };
+  expect_right(
+      short_jobs, [](std::uint64_t seed) { return Faults{.seed = seed}; }, false);
+  expect_right(
+      short_jobs, [](std::uint64_t seed) { return Faults{.seed = seed, .most_delay = 5}; }, true);
+}
+
 // Every rank chooses alone, and by operation: the first ones go through slots.
 class EngineByOffset : public Engine {};
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -55,10 +56,7 @@ struct Flow {
     if (done()) return false;
     const Mark mark = mark_of(operation, next);
     if (send != nullptr) {
-      std::byte* const slot = send->acquire(mark);
-      if (slot == nullptr) return false;
-      write_pattern(slot, size, key_of(mark));
-      send->commit(mark, size);
+      if (!fill_or_send(mark)) return false;
     } else {
       const std::byte* const message = receive->front(mark);
       if (message == nullptr) return false;
@@ -67,6 +65,20 @@ struct Flow {
       receive->release(mark);
     }
     ++next;
+    return true;
+  }
+
+  // In half of the operations the message lies in memory of the caller, of exactly its size.
+  bool fill_or_send(Mark mark) const {
+    if (operation_of(mark) % 4 >= 2 && size > 0) {
+      const auto message = std::make_unique<std::byte[]>(size);
+      write_pattern(message.get(), size, key_of(mark));
+      return send->send(mark, message.get(), size);
+    }
+    std::byte* const slot = send->acquire(mark);
+    if (slot == nullptr) return false;
+    write_pattern(slot, size, key_of(mark));
+    send->commit(mark, size);
     return true;
   }
 };

@@ -9,7 +9,7 @@ namespace seto::slots {
 
 // A seqlock: a later operation may overwrite the line while a slow reader reads it.
 void BoardStatus::begin(const Note& note) {
-  auto& line = boards_.line<NoteLine>(boards_.own(), boards_.layout().note(note.operation));
+  NoteLine& line = notes_[note.operation % kNotes];
   line.sequence.store(note.operation * 2 + 1, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_release);
   line.operation.store(note.operation, std::memory_order_relaxed);

@@ -8,7 +8,10 @@ namespace seto::slots {
 // PeerStatus over boards and StatusLines in shared memory: each member writes its own and reads those of the others.
 class BoardStatus final : public PeerStatus {
  public:
-  explicit BoardStatus(const Boards& boards) : boards_(boards) {}
+  explicit BoardStatus(const Boards& boards)
+      : boards_(boards),
+        notes_(&boards.line<NoteLine>(boards.own(), boards.layout().note(0))),
+        progress_(boards.status_lines(boards.own()).progress.value) {}
 
   void begin(const Note& note) override;
   bool note_of(std::uint32_t member, std::uint64_t operation, Note& note) const override;
@@ -29,7 +32,7 @@ class BoardStatus final : public PeerStatus {
   // ---- for the transport ----
 
   void complete(std::uint64_t operation) {
-    boards_.status_lines(boards_.own()).progress.value.store(operation, std::memory_order_release);
+    progress_.store(operation, std::memory_order_release);
     boards_.wake_others();
   }
   void depart() { boards_.status_lines(boards_.own()).identity.value.store(0, std::memory_order_release); }
@@ -42,6 +45,9 @@ class BoardStatus final : public PeerStatus {
   }
 
   const Boards& boards_;
+  // This member's own, written in every operation.
+  NoteLine* const notes_;
+  std::atomic<std::uint64_t>& progress_;
 };
 
 }  // namespace seto::slots

@@ -8,6 +8,7 @@
 #include "transports/peer_group.h"
 #include "transports/slots/board_status.h"
 #include "transports/slots/boards.h"
+#include "transports/slots/next_lines.h"
 #include "transports/slots/slot_leases.h"
 
 namespace seto::slots {
@@ -30,6 +31,7 @@ class SlotPeerGroup final : public PeerGroup {
   void complete(std::uint64_t operation) override {
     done_ = operation;
     status_.complete(operation);
+    next_lines_.fetch();
   }
   void depart() override;
   [[nodiscard]] Status failure() const override { return failure_; }
@@ -59,6 +61,7 @@ class SlotPeerGroup final : public PeerGroup {
   std::vector<std::uint64_t> done_by_;  // by member, as far as known here
   std::vector<std::uint32_t> others_;   // all members but this one
   std::uint64_t streams_ = 0;           // opened so far, to tell them apart
+  NextLines next_lines_;
   Status failure_;
   bool was_abandoned_ = false;  // a sender did not wait until this member had read what it lent
 };

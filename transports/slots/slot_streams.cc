@@ -87,17 +87,27 @@ bool SlotSender::open(Window& window, std::uint64_t operation, const std::option
     return false;
   if (!inline_) {
     if (!lent && !choose_slots(window, operation)) return false;
-    const Position position = lent.value_or(Position{window.slots, stride_, geometry_.depth});
-    window.line->slots.offset = position.offset;
-    window.line->slots.stride = position.stride;
-    window.line->slots.check = check_of(position.offset, position.stride, position.depth);
-    window.line->depth = position.depth;
+    window.position = lent.value_or(Position{window.slots, stride_, geometry_.depth});
   }
   window.lent = lent.has_value();
   user = serial_;
-  window.line->digest = geometry_.digest;
   window.opened = operation;
   return true;
+}
+
+// The receiver polls this line. Each poll between two stores takes the line away from the sender, which costs a flight of the
+// line, so all fields are stored together and the mark right behind them.
+void SlotSender::put_header(Window& window) {
+  StreamLine& line = *window.line;
+  if (!inline_) {
+    const Position& position = window.position;
+    line.slots.offset = position.offset;
+    line.slots.stride = position.stride;
+    line.slots.check = check_of(position.offset, position.stride, position.depth);
+    line.depth = position.depth;
+  }
+  line.digest = geometry_.digest;
+  line.done = peer_group_.done_;
 }
 
 // Chooses this stream's slots of the last operation if receivers report every slot; otherwise the lease with the older operation.
@@ -200,16 +210,47 @@ bool SlotSender::revoke(std::uint64_t operation) {
 // Streams are filled in slice order, so the mark of the line is the number of committed slices.
 void SlotSender::commit(Mark mark, std::size_t) {
   Window& window = windows_[operation_of(mark) % kWindow];
-  if (slice_of(mark) == 0) window.line->done = peer_group_.done_;
-  if (tails_ > 0) {
-    std::memcpy(window.line->message, window.staging.data(), kHeadBytes);
-    for (std::uint32_t i = 0; i < tails_; ++i) {
-      std::memcpy(window.tail[i].message, window.staging.data() + kHeadBytes + i * kTailBytes, kTailBytes);
-      window.tail[i].mark.store(mark + 1, std::memory_order_release);
-    }
+  if (tails_ > 0) return send_parts(window, mark, window.staging.data(), kHeadBytes + tails_ * kTailBytes);
+  if (slice_of(mark) == 0) put_header(window);
+  tell(window, mark);
+}
+
+bool SlotSender::send(Mark mark, const std::byte* message, std::size_t size) {
+  if (!inline_) return SendStream::send(mark, message, size);
+  const std::uint64_t operation = operation_of(mark);
+  Window& window = windows_[operation % kWindow];
+  if (window.opened != operation && !open(window, operation, std::nullopt)) return false;
+  send_parts(window, mark, message, size);
+  return true;
+}
+
+// The lines of a short message, straight from where it lies.
+void SlotSender::send_parts(Window& window, Mark mark, const std::byte* message, std::size_t size) {
+  for (std::uint32_t i = 0; i < tails_; ++i) {
+    const std::size_t begin = kHeadBytes + std::size_t{i} * kTailBytes;
+    if (size >= begin + kTailBytes)
+      std::memcpy(window.tail[i].message, message + begin, kTailBytes);
+    else if (size > begin)
+      std::memcpy(window.tail[i].message, message + begin, size - begin);
+    window.tail[i].mark.store(mark + 1, std::memory_order_release);
   }
+  std::memcpy(window.line->message, message, std::min<std::size_t>(size, kHeadBytes));
+  put_header(window);
+  tell(window, mark);
+}
+
+void SlotSender::tell(Window& window, Mark mark) {
   window.line->mark.store(mark + 1, std::memory_order_release);
   for (const std::uint32_t receiver : receivers_) peer_group_.boards_.wake(receiver);
+  if (geometry_.slices == 1) announce_next(windows_[(operation_of(mark) + 1) % kWindow]);
+}
+
+// After the mark, so that it costs the receivers nothing.
+void SlotSender::announce_next(const Window& window) const {
+  peer_group_.next_lines_.add(window.line, sizeof(StreamLine));
+  if (tails_ > 0) peer_group_.next_lines_.add(window.tail, tails_ * sizeof(TailLine));
+  if (!inline_ && stride_ <= NextLines::kMostBytes && window.opened != 0 && !window.lent)
+    peer_group_.next_lines_.add(peer_group_.boards_.own_segment() + window.slots, stride_);
 }
 
 std::uint64_t SlotSender::handed_over(std::uint64_t operation) const {

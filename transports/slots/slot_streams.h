@@ -16,6 +16,7 @@ class SlotSender final : public SendStream, public PartialLender {
 
   std::byte* acquire(Mark mark) override;
   void commit(Mark mark, std::size_t size) override;
+  bool send(Mark mark, const std::byte* message, std::size_t size) override;
   // A receiver can read a committed slice at once: memory is both the medium and the receiver's end of it.
   [[nodiscard]] std::uint64_t handed_over(std::uint64_t operation) const override;
   [[nodiscard]] std::uint64_t acknowledged(std::uint64_t operation) const override { return handed_over(operation); }
@@ -28,6 +29,13 @@ class SlotSender final : public SendStream, public PartialLender {
   bool revoke(std::uint64_t operation) override;
 
  private:
+  // Where the messages of an operation are: the fields of the header with these names.
+  struct Position {
+    std::uint64_t offset = 0;
+    std::uint32_t stride = 0;
+    std::uint32_t depth = 0;
+  };
+
   struct Window {
     StreamLine* line = nullptr;
     TailLine* tail = nullptr;
@@ -37,14 +45,8 @@ class SlotSender final : public SendStream, public PartialLender {
     std::size_t slots = 0;     // offset in the own segment
     bool goes_on = false;      // in the slots of the previous operation
     bool lent = false;
+    Position position{};  // what the header will say
     alignas(kLineSize) std::array<std::byte, kInlineSize> staging{};  // a message of several lines in one piece
-  };
-
-  // Where the messages of an operation are: the fields of the header with these names.
-  struct Position {
-    std::uint64_t offset = 0;
-    std::uint32_t stride = 0;
-    std::uint32_t depth = 0;
   };
 
   // Leases slots if there is no position.
@@ -53,6 +55,10 @@ class SlotSender final : public SendStream, public PartialLender {
   bool choose_slots(Window& window, std::uint64_t operation);
   bool credit(Window& window, Mark needed);
   bool free_again(Window& window, Mark mark);
+  void put_header(Window& window);
+  void send_parts(Window& window, Mark mark, const std::byte* message, std::size_t size);
+  void tell(Window& window, Mark mark);
+  void announce_next(const Window& window) const;
 
   SlotPeerGroup& peer_group_;
   StreamAddress address_;

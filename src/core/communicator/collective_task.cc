@@ -17,7 +17,7 @@ std::size_t accumulator_size(DataType type) { return is_integer(type) ? size_of(
 }  // namespace
 
 CollectiveTask::CollectiveTask(Communicator& communicator, const Call& call, BoundShape* shape, std::uint64_t operation,
-                               TaskGate* gate)
+                               TaskGate* gate, Next next)
     : Task(&communicator.order().tasks(), operation),
       communicator_(communicator),
       shape_(shape),
@@ -36,8 +36,10 @@ CollectiveTask::CollectiveTask(Communicator& communicator, const Call& call, Bou
     run_.operands.scalar = scalar_;
   }
   run_.operands.operation = operation;
+  const bool sends_first = next == Next::driven && shape != nullptr && shape->first_sends > 0;
   if (shape != nullptr) [[likely]]
-    record_.issue(communicator.observability(), shape->recorded, operation, call.mark);
+    record_.issue(communicator.observability(), shape->recorded, operation, call.mark,
+                  sends_first ? RecorderEntry::TimeStamp::later : RecorderEntry::TimeStamp::now);
   else
     record_.issue(communicator.observability(), recorded(call, {}), operation, call.mark);
   if (shape != nullptr) shape->issue();  // last: nothing can throw any more
@@ -120,12 +122,26 @@ Task::Step CollectiveTask::begin() {
   return Step::moved;
 }
 
+// True: all are done.
+bool CollectiveTask::run_steps() {
+  Executor& executor = *shape_->executor;
+  if (record_.unstamped()) {
+    const bool done = executor.advance(run_, shape_->first_sends);
+    record_.stamp();
+    if (done) return true;
+  }
+  return executor.advance(run_, kStepsAtOnce);
+}
+
 Task::Step CollectiveTask::advance() {
   if (!failed_.ok()) return end_after_failure() ? Step::ended : Step::blocked;
   if (!begun_)
-    if (const Step step = begin(); step != Step::moved) return step;
+    if (const Step step = begin(); step != Step::moved) {
+      if (step == Step::blocked) delayed();
+      return step;
+    }
   const std::uint64_t steps = run_.steps;
-  if (shape_->executor->advance(run_, kStepsAtOnce)) {
+  if (run_steps()) {
     if (communicator_.members().suspects()) return Step::blocked;  // the next inspect() finds out more
     if (started_ticks_ != 0) {
       shape_->stores->took(way_, ticks() - started_ticks_);

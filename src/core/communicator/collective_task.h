@@ -23,7 +23,11 @@ class TaskGate {
 // One operation of a communicator, on this rank.
 class CollectiveTask final : public Task {
  public:
-  CollectiveTask(Communicator& communicator, const Call& call, BoundShape* shape, std::uint64_t operation, TaskGate* gate);
+  // `driven`: the calling thread drives the task next. Then the time of issue is taken while the first message travels: reading the
+  // clock takes a tenth of a short call.
+  enum class Next : std::uint8_t { unknown, driven };
+  CollectiveTask(Communicator& communicator, const Call& call, BoundShape* shape, std::uint64_t operation, TaskGate* gate,
+                 Next next = Next::unknown);
   ~CollectiveTask() override;
 
   // This rank rejects the call. The task still takes its turn and tells the other ranks.
@@ -34,6 +38,9 @@ class CollectiveTask final : public Task {
   Step advance() override;
   bool inspect() override;
   bool give_up(const Status& reason) override;
+  void delayed() override {
+    if (record_.unstamped()) record_.stamp();
+  }
   [[nodiscard]] bool begun() const override { return begun_; }
 
  private:
@@ -49,6 +56,7 @@ class CollectiveTask final : public Task {
   [[nodiscard]] bool awaits_version() const;
   Step begin_without_shape();
   Step begin();  // moved: the operation has begun
+  bool run_steps();
   void finish(Status status);
   void release_feedback();
   bool end_after_failure();

@@ -88,8 +88,14 @@ Communicator::~Communicator() {
 
 Status Communicator::run(const Call& call) {
   if (failed()) return first_failure();
+  if (repeats_last(call)) [[likely]] {
+    CollectiveTask task(*this, call, last_shape_, order_.next(), nullptr, CollectiveTask::Next::driven);
+    order_.issue();
+    context_->progress().run(task);
+    return task.status();
+  }
   Prepared made = prepared(call);
-  CollectiveTask task(*this, call, made.shape, order_.next(), nullptr);
+  CollectiveTask task(*this, call, made.shape, order_.next(), nullptr, CollectiveTask::Next::driven);
   if (made.shape == nullptr && settle(task, call, std::move(made))) [[unlikely]]
     late_calls_.fetch_add(1, std::memory_order_relaxed);
   order_.issue();
@@ -97,10 +103,15 @@ Status Communicator::run(const Call& call) {
   return task.status();
 }
 
-// Checks the call, chooses a plan and binds it. Nothing of that is needed for a call that repeats the last one, buffers included:
-// it would cost a sixth of the time of an 8-byte all-reduce.
+// Nothing of prepared() is needed for a call that repeats the last one, buffers included: it would cost a sixth of the time of an
+// 8-byte all-reduce.
+bool Communicator::repeats_last(const Call& call) const {
+  return last_shape_ != nullptr && rates_.keeps(order_.next()) && repeats(last_call_, call);
+}
+
+// Checks the call, chooses a plan and binds it.
 Communicator::Prepared Communicator::prepared(const Call& call) {
-  if (last_shape_ != nullptr && rates_.keeps(order_.next()) && repeats(last_call_, call)) return {last_shape_, {}};
+  if (repeats_last(call)) return {last_shape_, {}};
   last_shape_ = nullptr;
   Status rejected = check(call, rank(), ranks());
   if (rejected.ok() && call.feedback != nullptr) rejected = call.feedback->check_communicator(serial_);

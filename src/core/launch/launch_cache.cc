@@ -235,6 +235,7 @@ Result<std::unique_ptr<BoundShape>> LaunchCache::bind(const Call& call, InPlace 
   bound->receives = program.receives();
   set_lending(program, question);
   SETO_ASSIGN(bound->executor, HostExecutor::open(std::move(program), choice.cut.order, *setup_.peer_group));
+  bound->first_sends = bound->executor->first_sends();
   SETO_LOG_AS(debug, (LogOrigin{setup_.rank, 0}), "%s runs as %s%s%s, in slices of %llu elements, %u in flight",
               describe(call.collective, call.count, call.type, call.op, call.root).c_str(), choice.algorithm->name.data(),
               choice.codec == 0 ? "" : " in ", choice.codec == 0 ? "" : codec_name(choice.codec).data(),

@@ -22,7 +22,8 @@ namespace seto {
 // A call shape that is ready to run: its plan is chosen, built, lowered and bound. Each call brings its buffers.
 struct BoundShape {
   std::unique_ptr<Executor> executor;
-  bool receives = false;  // anything arrives here from a peer
+  std::uint32_t first_sends = 0;  // of the executor
+  bool receives = false;          // anything arrives here from a peer
   Note note;              // what the other ranks compare; the operation number is set at each call
   const Algorithm* algorithm = nullptr;
   const void* scalar = nullptr;  // avg over floats: 1 / ranks, in the accumulator type

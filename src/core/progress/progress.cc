@@ -31,6 +31,7 @@ void Progress::run(Task& task) {
     const Token held(*this);
     return drive_alone(task);
   }
+  task.delayed();
   join(task);
   wait(task, Deadline::never());
 }

@@ -30,6 +30,8 @@ class Task {
   // if the task ended.
   virtual bool inspect() = 0;
 
+  // Called by Progress::run() on the thread that made the task, if the task does not advance at once.
+  virtual void delayed() {}
   // False: it has not begun, and no task with a later turn of its sequence can begin either.
   [[nodiscard]] virtual bool begun() const { return true; }
   [[nodiscard]] bool ended() const { return ended_.load(std::memory_order_acquire); }

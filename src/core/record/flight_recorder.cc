@@ -86,6 +86,7 @@ bool FlightRecorder::read(Ticket ticket, RecordedOperation& operation) const {
   operation.begun = entry.begun.load(std::memory_order_acquire);
   operation.ended = entry.ended.load(std::memory_order_acquire);
   if (entry.mark.load(std::memory_order_relaxed) >> kStateBits != ticket) return false;
+  if (operation.issued == 0) operation.issued = ticks();  // its time stamp follows in a moment
   if (operation.begun == 0 && operation.state != RecordedState::issued) operation.begun = operation.issued;
   if (operation.ended == 0 && operation.state >= RecordedState::ended) operation.ended = operation.begun;
   return true;

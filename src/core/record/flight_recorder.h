@@ -79,7 +79,9 @@ class FlightRecorder final {
   explicit FlightRecorder(std::uint64_t capacity);
   FlightRecorder& operator=(FlightRecorder&& other) noexcept;
 
-  Ticket issue(const RecordedCall& call, std::uint64_t operation, const CallerMark& mark) {
+  // `later`: the caller calls stamp() within about a microsecond. Until then the call counts as issued now, whenever it is read.
+  enum class TimeStamp : std::uint8_t { now, later };
+  Ticket issue(const RecordedCall& call, std::uint64_t operation, const CallerMark& mark, TimeStamp stamp = TimeStamp::now) {
     if (entries_ == nullptr) return 0;
     const Ticket ticket = last_.load(std::memory_order_relaxed) + 1;
     Entry& entry = entries_[ticket & mask_];
@@ -89,13 +91,19 @@ class FlightRecorder final {
     entry.count.store(call.count, std::memory_order_release);
     entry.size_and_algorithm.store(call.size_and_algorithm, std::memory_order_release);
     entry.kinds_and_digest.store(call.kinds_and_digest, std::memory_order_release);
-    entry.issued.store(seto::ticks(), std::memory_order_release);
+    entry.issued.store(stamp == TimeStamp::now ? seto::ticks() : 0, std::memory_order_release);
     entry.begun.store(0, std::memory_order_release);
     entry.ended.store(0, std::memory_order_release);
     if (marked_ || !mark.empty()) put_mark(ticket, mark);
     entry.mark.store(ticket << kStateBits | static_cast<std::uint64_t>(RecordedState::issued), std::memory_order_release);
     last_.store(ticket, std::memory_order_release);
     return ticket;
+  }
+  void stamp(Ticket ticket) {
+    if (ticket == 0) return;
+    Entry& entry = entries_[ticket & mask_];
+    if (entry.mark.load(std::memory_order_relaxed) >> kStateBits == ticket)
+      entry.issued.store(seto::ticks(), std::memory_order_release);
   }
   // Ticks of 0: the same time as the state before.
   void begin(Ticket ticket, std::uint64_t ticks) { change(ticket, RecordedState::begun, &Entry::begun, ticks); }

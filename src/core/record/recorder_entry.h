@@ -11,9 +11,18 @@ namespace seto {
 // has its own time; a call that begins and ends without a wait takes no other.
 class RecorderEntry final {
  public:
-  void issue(Observability& observability, const RecordedCall& call, std::uint64_t operation, const CallerMark& mark) {
+  using TimeStamp = FlightRecorder::TimeStamp;
+  void issue(Observability& observability, const RecordedCall& call, std::uint64_t operation, const CallerMark& mark,
+             TimeStamp stamp = TimeStamp::now) {
     observability_ = &observability;
-    ticket_ = observability.recorder().issue(call, operation, mark);
+    ticket_ = observability.recorder().issue(call, operation, mark, stamp);
+    unstamped_ = stamp == TimeStamp::later;
+  }
+  // The time of issue, if issue() left it out. A call that ends has it in any case.
+  [[nodiscard]] bool unstamped() const { return unstamped_; }
+  void stamp() {
+    observability_->recorder().stamp(ticket_);
+    unstamped_ = false;
   }
   // `later`: time has passed since the issue, so the clock is read.
   void begin(bool later) { observability_->recorder().begin(ticket_, later ? ticks() : 0); }
@@ -26,6 +35,8 @@ class RecorderEntry final {
   }
   // `failed`: the communicator failed with this call.
   void end(const Status& status, bool failed, bool later) {
+    if (unstamped_) [[unlikely]]
+      stamp();
     const RecordedState how = status.ok() ? RecordedState::ended : failed ? RecordedState::failed : RecordedState::rejected;
     observability_->recorder().end(ticket_, how, later ? ticks() : 0);
     if (told_ && how != RecordedState::failed) observability_->waits().forget(ticket_);
@@ -36,6 +47,7 @@ class RecorderEntry final {
   FlightRecorder::Ticket ticket_ = 0;
   WaitReports::Question answered_ = 0;
   bool told_ = false;
+  bool unstamped_ = false;
 };
 
 }  // namespace seto

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "src/codec/codec.h"
+#include "src/core/record/recorder_entry.h"
 
 namespace seto {
 namespace {
@@ -70,6 +71,42 @@ TEST(FlightRecorder, follows_a_call_to_its_end) {
   recorder.end(ticket, RecordedState::failed, 77);
   EXPECT_EQ(recorder.read().at(0).state, RecordedState::failed);
   EXPECT_EQ(recorder.read().at(0).ended, 77U);
+}
+
+// Its time is known a moment later, so until then any reader's time is as good.
+TEST(FlightRecorder, takes_the_time_of_issue_later) {
+  FlightRecorder recorder(2);
+  const std::uint64_t before = ticks();
+  const FlightRecorder::Ticket ticket = recorder.issue(call_of(1), 1, {}, FlightRecorder::TimeStamp::later);
+  recorder.begin(ticket, 0);
+  const RecordedOperation early = recorder.read().at(0);
+  EXPECT_GE(early.issued, before);
+  EXPECT_LE(early.issued, ticks());
+  EXPECT_EQ(early.begun, early.issued);
+  recorder.stamp(ticket);
+  const RecordedOperation later = recorder.read().at(0);
+  EXPECT_GE(later.issued, early.issued);
+  EXPECT_EQ(later.begun, later.issued);
+  EXPECT_EQ(recorder.read().at(0).issued, later.issued) << "it stays";
+
+  recorder.issue(call_of(2), 2, {});
+  recorder.issue(call_of(3), 3, {});
+  const std::uint64_t issued = recorder.read().at(1).issued;
+  recorder.stamp(ticket);
+  EXPECT_EQ(recorder.read().at(1).issued, issued) << "another call has taken its place";
+  recorder.stamp(0);
+}
+
+TEST(FlightRecorder, a_call_that_ends_has_its_time) {
+  Observability observability;
+  observability.recorder() = FlightRecorder(2);
+  RecorderEntry entry;
+  entry.issue(observability, call_of(1), 1, {}, RecorderEntry::TimeStamp::later);
+  EXPECT_TRUE(entry.unstamped());
+  entry.end({}, false, false);
+  EXPECT_FALSE(entry.unstamped());
+  const std::uint64_t issued = observability.recorder().read().at(0).issued;
+  EXPECT_EQ(observability.recorder().read().at(0).issued, issued);
 }
 
 TEST(FlightRecorder, forgets_the_oldest) {

@@ -53,6 +53,7 @@ TEST_F(OnOneThread, RunDrivesToTheEndAndNothingElse) {
   EXPECT_TRUE(one.ended());
   EXPECT_TRUE(one.status().ok());
   EXPECT_EQ(events_.text(), "aaaaaa");
+  EXPECT_EQ(one.delays(), 0U);
   EXPECT_TRUE(progress_.idle());
 }
 
@@ -136,6 +137,7 @@ TEST_F(OnOneThread, BriefRunsInspectTheTasksOfOthers) {
     ScriptedTask brief = task([] { return Step::ended; });
     progress_.run(brief);
     ASSERT_EQ(brief.advances(), 1U);
+    ASSERT_EQ(brief.delays(), 1U) << "others may move first";
   }
   EXPECT_TRUE(other.ended());
 }

@@ -134,6 +134,9 @@ class ScriptedTask final : public Task {
     return over;
   }
 
+  void delayed() override { ++delays_; }
+
+  [[nodiscard]] std::uint64_t delays() const { return delays_; }
   [[nodiscard]] std::uint64_t advances() const { return advances_.load(); }
   [[nodiscard]] std::uint64_t inspections() const { return inspections_.load(); }
 
@@ -156,6 +159,7 @@ class ScriptedTask final : public Task {
   }
 
   Script script_;
+  std::uint64_t delays_ = 0;
   std::atomic<std::uint64_t> advances_{0};
   std::atomic<std::uint64_t> inspections_{0};
 };
