@@ -7,15 +7,12 @@
 
 namespace seto::slots {
 
-// What the next operation will probably write to: the lines and short slots of the other window. The receivers have them in their
-// caches since the operation before this one, and a store waits until they have given them up: one flight of a line, before the
-// flight that brings the message. So this member asks for them when it completes an operation, and finds them here when it
-// has come to the next message.
+// The lines that the next operation will probably write: those of the other window. The receivers have them in their caches since
+// the operation before this one, and a store waits until they have given them up: one flight of a line, before the flight that
+// brings the message. So this member asks for them when it completes an operation, and has them when it has come to the next
+// message. (The same for slots of 768 bytes or more takes longer than it saves.)
 class NextLines final {
  public:
-  // A longer message takes longer to write than to fetch for writing.
-  static constexpr std::size_t kMostBytes = 4 << 10;
-
   void add(const void* begin, std::size_t size) {
     if (count_ < ranges_.size()) ranges_[count_++] = {static_cast<const std::byte*>(begin), size};
   }

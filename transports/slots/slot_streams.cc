@@ -249,8 +249,6 @@ void SlotSender::tell(Window& window, Mark mark) {
 void SlotSender::announce_next(const Window& window) const {
   peer_group_.next_lines_.add(window.line, sizeof(StreamLine));
   if (tails_ > 0) peer_group_.next_lines_.add(window.tail, tails_ * sizeof(TailLine));
-  if (!inline_ && stride_ <= NextLines::kMostBytes && window.opened != 0 && !window.lent)
-    peer_group_.next_lines_.add(peer_group_.boards_.own_segment() + window.slots, stride_);
 }
 
 std::uint64_t SlotSender::handed_over(std::uint64_t operation) const {
