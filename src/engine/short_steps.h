@@ -23,7 +23,7 @@ class ShortSteps final {
   // Null: the program has other steps as well. Both arguments outlive the result.
   static std::unique_ptr<ShortSteps> create(const BoundProgram& program, const HostStreams& streams);
 
-  // What an operation brings.
+  // The values of one operation.
   struct Operation {
     Mark mark = 0;
     std::array<std::byte*, 4> memories{};  // by space

@@ -102,7 +102,7 @@ SETO_TEST_ALONE(ApiDump, shows_a_receive_from_any_rank_once) {
   EXPECT_EQ(calls.at(0).at("state"), "ended");
 }
 
-// Of the only call, which waits. The clock of the dump and that of the record may differ a little.
+// The only call waits, and its time of issue stays. The clock of the dump and that of the record may differ a little.
 void expect_one_time_of_issue(setoComm_t comm, Deadline until) {
   const auto time_in = [](const Json& dump, const char* key) { return dump.at(key).get<std::int64_t>(); };
   const auto issued_in = [&](const Json& dump) { return time_in(dump.at("recorder").at("calls").at(0), "issued_us"); };

@@ -10,7 +10,8 @@ namespace seto::slots {
 // The lines that the next operation will probably write: those of the other window. The receivers have them in their caches since
 // the operation before this one, and a store waits until they have given them up: one flight of a line, before the flight that
 // brings the message. So this member asks for them when it completes an operation, and has them when it has come to the next
-// message. (The same for slots of 768 bytes or more takes longer than it saves.)
+// message. Only for messages in lines: filling a slot takes so long that its receiver polls the head again before the mark is
+// stored (512 B between 2 near ranks: 208 -> 236 ns).
 class NextLines final {
  public:
   void add(const void* begin, std::size_t size) {

@@ -242,7 +242,7 @@ void SlotSender::send_parts(Window& window, Mark mark, const std::byte* message,
 void SlotSender::tell(Window& window, Mark mark) {
   window.line->mark.store(mark + 1, std::memory_order_release);
   for (const std::uint32_t receiver : receivers_) peer_group_.boards_.wake(receiver);
-  if (geometry_.slices == 1) announce_next(windows_[(operation_of(mark) + 1) % kWindow]);
+  if (inline_) announce_next(windows_[(operation_of(mark) + 1) % kWindow]);
 }
 
 // After the mark, so that it costs the receivers nothing.

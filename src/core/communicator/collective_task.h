@@ -23,8 +23,8 @@ class TaskGate {
 // One operation of a communicator, on this rank.
 class CollectiveTask final : public Task {
  public:
-  // `driven`: the calling thread drives the task next. Then the time of issue is taken while the first message travels: reading the
-  // clock takes a tenth of a short call.
+  // `driven`: the calling thread drives the task next. Then the time of issue is taken while the first message travels: reading
+  // the clock takes a tenth of a short call.
   enum class Next : std::uint8_t { unknown, driven };
   CollectiveTask(Communicator& communicator, const Call& call, BoundShape* shape, std::uint64_t operation, TaskGate* gate,
                  Next next = Next::unknown);

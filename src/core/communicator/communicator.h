@@ -124,7 +124,6 @@ class Communicator final {
     Status rejected;
   };
   Prepared prepared(const Call& call);
-  [[nodiscard]] bool repeats_last(const Call& call) const;
   bool enter(std::uint64_t operation);
   static bool settle(CollectiveTask& task, const Call& call, Prepared prepared);
 

@@ -24,7 +24,7 @@ struct BoundShape {
   std::unique_ptr<Executor> executor;
   std::uint32_t first_sends = 0;  // of the executor
   bool receives = false;          // anything arrives here from a peer
-  Note note;              // what the other ranks compare; the operation number is set at each call
+  Note note;                      // what the other ranks compare; the operation number is set at each call
   const Algorithm* algorithm = nullptr;
   const void* scalar = nullptr;  // avg over floats: 1 / ranks, in the accumulator type
   StoreTuner* stores = nullptr;

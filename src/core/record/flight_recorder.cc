@@ -57,6 +57,12 @@ void FlightRecorder::put_mark(Ticket ticket, const CallerMark& mark) {
   marks_[ticket & mask_].tag.store(mark.tag, std::memory_order_release);
 }
 
+void FlightRecorder::stamp(Ticket ticket) {
+  if (ticket == 0) return;
+  Entry& entry = entries_[ticket & mask_];
+  if (entry.mark.load(std::memory_order_relaxed) >> kStateBits == ticket) entry.issued.store(ticks(), std::memory_order_release);
+}
+
 // A writer changes the mark before it writes any other word. A reader that has read a word of a later call therefore reads a
 // different mark at the end.
 bool FlightRecorder::read(Ticket ticket, RecordedOperation& operation) const {

@@ -55,8 +55,7 @@ struct BoundAs {
   std::uint32_t digest = 0;
 };
 
-// A snapshot of one recorded call.
-struct RecordedOperation {
+struct RecordedOperation {      // a snapshot of one recorded call
   std::uint64_t sequence = 0;   // position among the calls of this communicator, from 1
   std::uint64_t operation = 0;  // 0: the call has no operation number
   RecordedCall::Parts call;
@@ -79,9 +78,8 @@ class FlightRecorder final {
   explicit FlightRecorder(std::uint64_t capacity);
   FlightRecorder& operator=(FlightRecorder&& other) noexcept;
 
-  // `later`: the caller calls stamp() within about a microsecond. Until then the call counts as issued now, whenever it is read.
-  enum class TimeStamp : std::uint8_t { now, later };
-  Ticket issue(const RecordedCall& call, std::uint64_t operation, const CallerMark& mark, TimeStamp stamp = TimeStamp::now) {
+  // Ticks of 0: stamp() follows within about a microsecond. A call that is read before that counts as issued at that moment.
+  Ticket issue(const RecordedCall& call, std::uint64_t operation, const CallerMark& mark, std::uint64_t ticks = seto::ticks()) {
     if (entries_ == nullptr) return 0;
     const Ticket ticket = last_.load(std::memory_order_relaxed) + 1;
     Entry& entry = entries_[ticket & mask_];
@@ -91,7 +89,7 @@ class FlightRecorder final {
     entry.count.store(call.count, std::memory_order_release);
     entry.size_and_algorithm.store(call.size_and_algorithm, std::memory_order_release);
     entry.kinds_and_digest.store(call.kinds_and_digest, std::memory_order_release);
-    entry.issued.store(stamp == TimeStamp::now ? seto::ticks() : 0, std::memory_order_release);
+    entry.issued.store(ticks, std::memory_order_release);
     entry.begun.store(0, std::memory_order_release);
     entry.ended.store(0, std::memory_order_release);
     if (marked_ || !mark.empty()) put_mark(ticket, mark);
@@ -99,12 +97,7 @@ class FlightRecorder final {
     last_.store(ticket, std::memory_order_release);
     return ticket;
   }
-  void stamp(Ticket ticket) {
-    if (ticket == 0) return;
-    Entry& entry = entries_[ticket & mask_];
-    if (entry.mark.load(std::memory_order_relaxed) >> kStateBits == ticket)
-      entry.issued.store(seto::ticks(), std::memory_order_release);
-  }
+  void stamp(Ticket ticket);
   // Ticks of 0: the same time as the state before.
   void begin(Ticket ticket, std::uint64_t ticks) { change(ticket, RecordedState::begun, &Entry::begun, ticks); }
   void end(Ticket ticket, RecordedState how, std::uint64_t ticks) { change(ticket, how, &Entry::ended, ticks); }
@@ -118,8 +111,7 @@ class FlightRecorder final {
   static constexpr int kStateBits = 3;
   static constexpr int kRootBits = 16;
 
-  // One cache line.
-  struct alignas(64) Entry {
+  struct alignas(64) Entry {             // one cache line
     std::atomic<std::uint64_t> mark{0};  // ticket and state; state 0: the entry is being written
     std::atomic<std::uint64_t> operation_and_root{0};
     std::atomic<std::uint64_t> count{0};

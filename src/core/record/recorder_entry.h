@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <utility>
 
 #include "src/base/status.h"
@@ -11,12 +12,12 @@ namespace seto {
 // has its own time; a call that begins and ends without a wait takes no other.
 class RecorderEntry final {
  public:
-  using TimeStamp = FlightRecorder::TimeStamp;
+  enum class TimeStamp : std::uint8_t { now, later };
   void issue(Observability& observability, const RecordedCall& call, std::uint64_t operation, const CallerMark& mark,
              TimeStamp stamp = TimeStamp::now) {
     observability_ = &observability;
-    ticket_ = observability.recorder().issue(call, operation, mark, stamp);
     unstamped_ = stamp == TimeStamp::later;
+    ticket_ = observability.recorder().issue(call, operation, mark, unstamped_ ? 0 : ticks());
   }
   // The time of issue, if issue() left it out. A call that ends has it in any case.
   [[nodiscard]] bool unstamped() const { return unstamped_; }
