@@ -45,7 +45,7 @@ class SlotSender final : public SendStream, public PartialLender {
     std::size_t slots = 0;     // offset in the own segment
     bool goes_on = false;      // in the slots of the previous operation
     bool lent = false;
-    Position position{};                                              // what the header will say
+    Position position{};
     alignas(kLineSize) std::array<std::byte, kInlineSize> staging{};  // a message of several lines in one piece
   };
 
