@@ -69,6 +69,8 @@ class PipeMaker {
   [[nodiscard]] virtual std::uint32_t rails() const = 0;
   // So many of them may work now.
   [[nodiscard]] virtual std::uint32_t usable() const = 0;
+  // Its user wants all data on its pipes while one works, however slow they are.
+  [[nodiscard]] virtual bool takes_all() const { return false; }
   // Grows when usable() has changed, or when a pipe that could not be set up may be possible now.
   [[nodiscard]] virtual std::uint64_t changes() const = 0;
 

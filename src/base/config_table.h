@@ -97,7 +97,7 @@ inline constexpr std::array<FieldRow, kConfigFieldCount> kConfigTable = {{
      "several sockets; off wins"},
     {"SETO_RDMA", TextAccess{&Config::rdma, kNameLimit}, "auto", Scope::process,
      "RDMA between hosts of one site, where their data is not encrypted; auto: all ports that are up; off; or names of devices, "
-     "with a port or without (mlx5_0:1,mlx5_1)"},
+     "with a port or without (mlx5_0:1,mlx5_1); always, alone or before names (always,mlx5_0): also where TCP is faster"},
     {"SETO_RDMA_SETUP", choice<&Config::rdma_setup>(kRdmaSetUpNames), "control", Scope::process,
      "cm (on all ranks): RDMA paths are those of the connection manager (librdmacm), as InfiniBand with routers needs them"},
     {"SETO_RDMA_TRAFFIC_CLASS", CountAccess{{&Config::rdma_traffic_class, 0, 255}}, "auto", Scope::process,

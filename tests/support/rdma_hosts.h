@@ -29,9 +29,9 @@ class HostVerbs final : public rdma::Verbs {
 class RdmaHost final {
  public:
   RdmaHost(FakeFabric& fabric, std::vector<std::string> names, const rdma::QueuePairPath& path = {},
-           rdma::ConnectionManager* manager = nullptr)
+           rdma::ConnectionManager* manager = nullptr, const char* setting = "auto")
       : verbs_(fabric, std::move(names)) {
-    pipes_ = rdma::RdmaPipes::open(verbs_, "auto", {.path = path, .manager = manager}).value();
+    pipes_ = rdma::RdmaPipes::open(verbs_, setting, {.path = path, .manager = manager}).value();
     if (pipes_ != nullptr) return;
     std::fprintf(stderr, "a fake host has no RDMA\n");
     std::abort();

@@ -66,14 +66,18 @@ class TcpRails : public ::testing::Test {
   // Sets up the rails of that end.
   using MakeOpener = std::function<std::shared_ptr<tcp::RailOpener>(std::size_t end, PipeMaker& maker)>;
 
-  explicit TcpRails(FakeFabric::Drive drive = FakeFabric::Drive::by_hand, const MakeOpener& opener = {})
+  // `setting`: of SETO_RDMA. Where it does not keep everything on rails, real time decides which way long frames take, unless the
+  // choice is given.
+  using MakeChoice = std::unique_ptr<tcp::WayChoice> (*)();
+  explicit TcpRails(FakeFabric::Drive drive = FakeFabric::Drive::by_hand, const MakeOpener& opener = {},
+                    const char* setting = "always", MakeChoice choice = nullptr)
       : fabric_(std::make_unique<FakeFabric>(seed_, drive)), drive_(drive) {
     fabric_->add_ethernet("a0", "10.0.0.1");
     fabric_->add_ethernet("b0", "10.0.0.2");
     fabric_->add_ethernet("a1", "10.1.0.1");
     fabric_->add_ethernet("b1", "10.1.0.2");
-    ends_[0].host = std::make_unique<RdmaHost>(*fabric_, std::vector<std::string>{"a0", "a1"});
-    ends_[1].host = std::make_unique<RdmaHost>(*fabric_, std::vector<std::string>{"b0", "b1"});
+    ends_[0].host = make_host({"a0", "a1"}, setting);
+    ends_[1].host = make_host({"b0", "b1"}, setting);
     auto [one, other] = support::connected_over_loopback();
     PrivateFd* const sockets[2] = {&one, &other};
     const Secret session = Secret::random();
@@ -88,6 +92,7 @@ class TcpRails : public ::testing::Test {
       setup.rails = 2;
       ends_[end].rails->tell(ends_[1 - end].rails);
       setup.rail_opener = ends_[end].rails;
+      if (choice != nullptr) setup.choice = choice();
       if (opener) setup.rail_opener = opener(end, ends_[end].host->pipes());
       ends_[end].link = ends_[end].domain->add(std::move(setup)).value();
       const std::lock_guard lock(ends_[end].domain->lock());
@@ -102,6 +107,9 @@ class TcpRails : public ::testing::Test {
     for (RailEnd& end : ends_) end.domain->hurry(true);
   }
 
+  std::unique_ptr<RdmaHost> make_host(std::vector<std::string> devices, const char* setting) {
+    return std::make_unique<RdmaHost>(*fabric_, std::move(devices), rdma::QueuePairPath{}, nullptr, setting);
+  }
   void go_on() {
     if (drive_ == FakeFabric::Drive::by_hand) fabric_->run();
   }

@@ -132,14 +132,25 @@ class RingPipeSetUp final : public PipeSetUp {
   bool& ports_changed_;
 };
 
+// The part that says which ports: "always" keeps everything on them, alone or in front of names.
+std::string_view without_always(std::string_view setting) {
+  constexpr std::string_view kAlways = "always";
+  if (!setting.starts_with(kAlways)) return setting;
+  if (setting == kAlways) return "auto";
+  return setting[kAlways.size()] == ',' ? setting.substr(kAlways.size() + 1) : setting;
+}
+
 }  // namespace
 
-Result<std::vector<PortName>> ports_in(std::string_view text) {
+Result<std::vector<PortName>> ports_in(std::string_view setting) {
+  const std::string_view text = without_always(setting);
   std::vector<PortName> ports;
   if (text == "auto") return ports;
   const auto wrong = [&] {
-    return failure(Code::invalid_argument, "SETO_RDMA=%s: wanted auto, off, or devices with or without a port (mlx5_0:1,mlx5_1)",
-                   std::string(text).c_str());
+    return failure(Code::invalid_argument,
+                   "SETO_RDMA=%s: wanted auto, off, always, or devices with or without a port (mlx5_0:1,mlx5_1), perhaps "
+                   "behind always and a comma",
+                   std::string(setting).c_str());
   };
   for (std::string_view rest = text; !rest.empty();) {
     const std::size_t comma = std::min(rest.find(','), rest.size());
@@ -174,9 +185,9 @@ QueuePairPath path_in(const Config& config) {
 
 Result<std::unique_ptr<PipeMaker>> RdmaPipes::open(const Config& config) {
   std::string setting = config.rdma;
-  for (const char* const word : {"auto", "off"})
+  for (const char* const word : {"auto", "off", "always"})
     if (strcasecmp(setting.c_str(), word) == 0) setting = word;
-  const bool named = setting != "auto";
+  const bool named = without_always(setting) != "auto";
   if (setting == "off") return std::unique_ptr<PipeMaker>();
   if (!has_devices()) {
     SETO_TRY(ports_in(setting).status());
@@ -218,13 +229,15 @@ Result<std::unique_ptr<PipeMaker>> RdmaPipes::open(Verbs& verbs, std::string_vie
   Fd epoll(epoll_create1(EPOLL_CLOEXEC));
   if (!epoll.valid()) return system_failure(Code::unavailable, "no descriptor to wait for RDMA on (ulimit -n)");
   const auto rails = static_cast<std::uint32_t>(std::min<std::size_t>(kMostRails, ports.size()));
-  return std::unique_ptr<PipeMaker>(new RdmaPipes(std::move(devices), rails, std::move(epoll), terms));
+  const bool takes_all = without_always(setting) != setting;
+  return std::unique_ptr<PipeMaker>(new RdmaPipes(std::move(devices), rails, takes_all, std::move(epoll), terms));
 }
 
-RdmaPipes::RdmaPipes(std::unique_ptr<Devices> devices, std::uint32_t rails, Fd epoll, const PipeTerms& terms)
+RdmaPipes::RdmaPipes(std::unique_ptr<Devices> devices, std::uint32_t rails, bool takes_all, Fd epoll, const PipeTerms& terms)
     : devices_(std::move(devices)),
       memory_(*devices_, terms.registered),
       rails_(rails),
+      takes_all_(takes_all),
       path_(terms.path),
       manager_(terms.manager),
       epoll_(std::move(epoll)) {

@@ -15,7 +15,7 @@
 
 namespace seto::rdma {
 
-// The ports of SETO_RDMA; empty for "auto". Not for "off".
+// The ports of SETO_RDMA; empty for "auto" and "always". Not for "off".
 [[nodiscard]] Result<std::vector<PortName>> ports_in(std::string_view text);
 
 // How packets are marked and repeated, as the settings say; the rest is of no peer yet.
@@ -41,6 +41,7 @@ class RdmaPipes final : public PipeMaker {
   // All ports count, whether they are up or not.
   [[nodiscard]] std::uint32_t rails() const override { return rails_; }
   [[nodiscard]] std::uint32_t usable() const override { return usable_; }
+  [[nodiscard]] bool takes_all() const override { return takes_all_; }
   [[nodiscard]] std::uint64_t changes() const override { return changes_; }
   [[nodiscard]] std::unique_ptr<PipeSetUp> begin(const Wanted& wanted) override;
   bool poll() override;
@@ -52,7 +53,7 @@ class RdmaPipes final : public PipeMaker {
   // Events of devices are looked for before each sleep, and after so many polls.
   static constexpr std::uint32_t kPollsALook = 4'096;
 
-  RdmaPipes(std::unique_ptr<Devices> devices, std::uint32_t rails, Fd epoll, const PipeTerms& terms);
+  RdmaPipes(std::unique_ptr<Devices> devices, std::uint32_t rails, bool takes_all, Fd epoll, const PipeTerms& terms);
   void look_at_events();
   void take_event(const std::string& device, const AsyncEvent& event);
   void look_at_ports();
@@ -62,6 +63,7 @@ class RdmaPipes final : public PipeMaker {
   const std::unique_ptr<Devices> devices_;
   NamedRegistrations memory_;
   const std::uint32_t rails_;
+  const bool takes_all_;
   std::uint32_t usable_ = 0;
   std::uint64_t changes_ = 0;
   bool ports_changed_ = false;  // since they were looked at

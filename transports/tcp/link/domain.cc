@@ -92,6 +92,7 @@ Result<std::shared_ptr<Link>> Domain::add(Link::Setup setup) {
   setup.share = share.get();
   setup.copies = copies_;
   setup.together = setup.together || together_;
+  if (pipes_ != nullptr && !pipes_->takes_all() && setup.choice == nullptr) setup.choice = std::make_unique<WayChoice>();
   auto link = std::make_shared<Link>(std::move(setup));
   links_.push_back({link, std::move(share), {}, {}});
   count_.store(links_.size(), std::memory_order_relaxed);
@@ -232,6 +233,7 @@ Moved Domain::pump() {
     note(moved, *member.link, member.link->look_after());
     if (member.link->unsent()) note(moved, *member.link, member.link->flush());
     follow_paths(member);
+    if (member.link->took_from_sockets()) looks_ = kLooksAfterInput;
     const bool on_rail = member.link->open() && member.link->has_live_rail();
     any_rail = any_rail || on_rail;
     on_rails_ = on_rails_ && (on_rail || !member.link->open() || member.link->broken() || !member.link->is_used());
@@ -259,8 +261,10 @@ void Domain::look_at_input(Moved& moved) {
 }
 
 bool Domain::looks_at_sockets() {
-  if (on_rails_ && !armed_ && ++pumps_ < kPumpsALook) return false;
-  armed_ = false;
+  if (looks_ > 0)
+    --looks_;
+  else if (on_rails_ && ++pumps_ < kPumpsALook)
+    return false;
   pumps_ = 0;
   return true;
 }
@@ -338,7 +342,7 @@ void Domain::set_unsent(bool unsent) {
 void Domain::prepare_to_sleep() {
   if (empty()) return;
   const std::lock_guard lock(mutex_);
-  armed_ = true;
+  looks_ = std::max(looks_, kLooksAroundSleep);
   if (pipes_ != nullptr) pipes_->arm();
   for (Member& member : links_) {
     for (std::size_t i = 0; i < member.link->sockets(); ++i) {

@@ -71,9 +71,12 @@ class Domain final {
   static constexpr int kLastOpeningMs = 10'000;
   // Up to this many sockets are read in turn; with more, epoll tells which have input.
   static constexpr std::size_t kReadInTurn = 2;
-  // While data comes over rails, sockets are looked at in one of so many pumps, and before each sleep: each look is a system
-  // call.
+  // While data comes over rails, sockets are looked at in one of so many pumps: each look is a system call. But long payloads may
+  // come over sockets: so many pumps look one after another when a socket has brought something, and around each sleep, one
+  // before it and one behind it.
   static constexpr std::uint32_t kPumpsALook = 16;
+  static constexpr std::uint32_t kLooksAfterInput = 256;
+  static constexpr std::uint32_t kLooksAroundSleep = 2;
 
   struct Member {
     std::shared_ptr<Link> link;
@@ -112,8 +115,8 @@ class Domain final {
   bool together_ = false;
   PipeMaker* pipes_ = nullptr;
   bool on_rails_ = false;              // all links that have carried something use rails
-  bool armed_ = false;                 // since the last look at sockets
-  std::uint32_t pumps_ = 0;            // since then
+  std::uint32_t pumps_ = 0;            // since the last look at sockets
+  std::uint32_t looks_ = 0;            // that the next pumps take one after another
   std::atomic<std::size_t> count_{0};  // of links_
   std::atomic<std::size_t> sockets_{0};
   std::atomic<bool> unsent_{false};

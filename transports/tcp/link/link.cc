@@ -44,6 +44,7 @@ Link::Link(Setup setup)
       round_trip_us_(setup.round_trip_us),
       patience_ms_(setup.patience_ms),
       pipe_(round_trip_us_ * kFarBytesPerUs),
+      choice_(std::move(setup.choice)),
       share_(setup.share),
       continues_(setup.continues),
       routes_(setup.routes),
@@ -193,9 +194,11 @@ Outgoing Link::next_of(Socket& socket) {
   return next;
 }
 
-// One of several sockets takes about one long frame at a time: the next frame may be better with another socket.
+// One of several sockets takes about one long frame at a time: the next frame may be better with another socket. The only socket
+// beside rails takes as much as it would without them.
 void Link::fill(Socket& socket, bool any) {
-  const std::size_t enough = numbered() ? kStripe : ~std::size_t{0};
+  const bool alone = rails() > 0 && socket.pipe.rail() == nullptr && flow_of(socket).sockets == 1;
+  const std::size_t enough = !numbered() ? ~std::size_t{0} : alone ? kFrameLimit : kStripe;
   for (std::size_t bytes = 0; socket.taken < kBatch && bytes < enough && has_next(socket, any);) {
     Outgoing& next = socket.batch[socket.taken++];
     next = next_of(socket);
@@ -296,7 +299,7 @@ void Link::look_at_sockets() {
   for (const auto& socket : sockets_) {
     if (!socket->live()) continue;
     RouteFlow& flow = flow_of(*socket);
-    const bool rests = rails() > 0 && !flow.used;  // its kernel need not be asked
+    const bool rests = rails() > 0 && (!flow.used || flow.sockets == 1);  // its kernel need not be asked
     socket->unsent = rests ? 0 : socket->pipe.unsent() + socket->pipe.held();
     if (flow.used && !stands_by(*socket)) ++flow.carriers;
     if (flow.used && !stands_by(*socket) && socket->unsent == 0) ++flow.dry;
@@ -337,6 +340,7 @@ bool Link::flush_numbered() {
     Socket* const next = next_socket();
     if (next == nullptr) break;
     fill(*next, one_route || !has_pressing());
+    if (next->taken == 0) break;
     moved = write(*next) || moved;
     if (broken()) break;
   }

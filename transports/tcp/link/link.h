@@ -25,6 +25,7 @@
 #include "transports/resume/retention.h"
 #include "transports/tcp/flow/route_flow.h"
 #include "transports/tcp/flow/socket_count.h"
+#include "transports/tcp/flow/way_choice.h"
 #include "transports/tcp/link/fifo.h"
 #include "transports/tcp/link/frame.h"
 #include "transports/tcp/link/limits.h"
@@ -184,6 +185,8 @@ class Link final {
   }
   [[nodiscard]] bool has_live_rail() const;
   bool receive_rails();
+  // Sockets have brought bytes since the last call. Only of a link with rails.
+  [[nodiscard]] bool took_from_sockets() { return std::exchange(took_from_sockets_, false); }
   void peer_lost_rail(std::size_t path, std::uint32_t attempt);  // only in RailOpener::advance
   // Once there are sockets.
   void advance_rails(Domain& domain);
@@ -234,6 +237,7 @@ class Link final {
   static constexpr std::size_t kBatch = LinkSocket::kBatch, kStaging = LinkSocket::kStaging;
 
   using Socket = LinkSocket;
+  using Dry = LinkSocket::Dry;
   struct PeerGroup {
     Sink* sink = nullptr;
     std::uint32_t member = 0;
@@ -245,13 +249,6 @@ class Link final {
     bool left = false;
   };
 
-  // The result of reading a socket until it is empty.
-  struct Dry {
-    std::size_t bytes = 0;
-    bool ended = false;
-    int error = 0;   // of the socket
-    Status failure;  // malformed input
-  };
   void add_sockets(std::vector<SecureStream> sockets);
   void add_spares();
   void add_flows();
@@ -326,7 +323,10 @@ class Link final {
   [[nodiscard]] bool carries(const Socket& socket) const { return socket.live() && flows_[socket.route].used; }
   [[nodiscard]] bool has_backup() const { return rails() == 0 && routes() > 1 && !together_; }
   [[nodiscard]] bool uses_several_routes() const { return together_ && rails() == 0 && flows_.size() > 1; }
+  // Over which a frame goes that waits: rails, but long payloads may be faster over sockets.
+  [[nodiscard]] std::size_t route_of(const Frame& frame) const;
   void follow_routes();
+  void say_choice() const;
   void note_ways();
   [[nodiscard]] std::uint32_t round_trip_of(std::size_t route) const;
   [[nodiscard]] std::size_t place_on_route(std::size_t socket) const;  // which of the sockets of its route it is
@@ -355,8 +355,8 @@ class Link final {
   [[nodiscard]] bool has_again() const { return kept_ != nullptr && kept_->has_again(); }
   [[nodiscard]] bool has_next(Socket& socket, bool any) {
     if (!socket.own.empty()) return true;
-    const bool takes = any && !stands_by(socket) && flow_of(socket).room > 0;
-    return !socket.stalled && (has_pressing() || (takes && has_waiting()));
+    const bool takes = any && !stands_by(socket) && flow_of(socket).room > 0 && has_waiting();
+    return !socket.stalled && (has_pressing() || (takes && (rails() == 0 || route_of(waiting_.front().frame) == socket.route)));
   }
   // `any`: also frames that wait in the queue. Of several routes only next_socket() says which one takes those.
   void fill(Socket& socket, bool any);
@@ -395,6 +395,7 @@ class Link final {
   std::vector<RouteFlow> flows_;  // by route, once there are sockets
   SeenTraffic seen_;
   std::unique_ptr<SocketCount> count_;  // null: the number of sockets stays
+  std::unique_ptr<WayChoice> choice_;   // as LinkSetup::choice
   SocketPlaces places_;
   double told_rate_ = 0;
   std::atomic<std::uint64_t> site_pace_limit_{0};
@@ -428,7 +429,7 @@ class Link final {
   std::shared_ptr<PathDialer> dialer_;
   std::uint64_t without_path_since_ = 0;  // 0: there are some
   Status last_break_;                     // why the last path broke
-  bool paths_changed_ = false;
+  bool paths_changed_ = false, took_from_sockets_ = false;
   std::size_t offers_ = 0;         // sockets that wait for take_path()
   std::size_t leaving_ = 0;        // sockets that leave_path() gave up, and look_after() has not reset yet
   std::uint32_t latest_in_ = 0;    // the path that brought the latest frame

@@ -57,6 +57,7 @@ bool Link::receive(Socket& socket) {
   if (dry.ended) path_ended(socket);
   const bool moved = dry.bytes > 0 || dry.ended;
   if (moved) silent_since_ = 0;
+  took_from_sockets_ = took_from_sockets_ || (moved && socket.pipe.rail() == nullptr);
   return moved;
 }
 
@@ -231,7 +232,10 @@ Status Link::hear(const resume::Heard& heard) {
   if (broken()) return {};
   if (heard.last() > sent()) return garbage("an acknowledgement of frames that were not sent");
   if (continues() && (heard.all_up_to > acknowledged_ || heard.count > 0)) SETO_TRY(kept_->acknowledge(heard));
-  if (continues() && heard.all_up_to > acknowledged_) progress_ns_ = monotonic_ns();
+  if (continues() && heard.all_up_to > acknowledged_) {
+    progress_ns_ = monotonic_ns();
+    if (choice_ != nullptr && choice_->acknowledged(heard.all_up_to, progress_ns_)) say_choice();
+  }
   acknowledged_ = std::max(acknowledged_, heard.all_up_to);
   return {};
 }

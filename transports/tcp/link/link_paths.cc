@@ -50,6 +50,9 @@ void Link::keep(Outgoing& outgoing, const Socket& socket) {
   const std::uint64_t number =
       kept_->add(outgoing.frame, {outgoing.payload, outgoing.frame.length, std::move(outgoing.lender)}, socket.index);
   outgoing.frame.sequence = kept_->header(number).sequence = number;
+  if (choice_ != nullptr && rails() > 0 && outgoing.frame.length >= BytePipe::kLongPart)
+    choice_->sent(socket.route == 0 ? WayChoice::Way::rails : WayChoice::Way::sockets, number, outgoing.frame.length,
+                  monotonic_ns());
   outgoing.payload = nullptr;
   outgoing.lender = nullptr;
   outgoing.done();

@@ -66,6 +66,7 @@ Link::Socket* Link::next_socket() {
     if (found == nullptr || socket.get()->*busy < found->*busy) found = socket.get();
   }
   if (flows_.size() == 1) return least[0];
+  if (rails() > 0) return least[presses ? route() : route_of(waiting_.front().frame)];
   std::array<RouteOffer, kMostRoutes> offers{};
   for (std::size_t i = 0; i < flows_.size(); ++i) {
     const RouteFlow& flow = flows_[i];
@@ -102,12 +103,19 @@ std::uint64_t Link::round_trip_ns() const {
 void Link::follow_routes() {
   if (flows_.empty()) return;  // the sockets are not open yet
   const std::size_t best = best_route();
+  const bool chooses = rails() > 0 && choice_ != nullptr;
+  if (chooses) {
+    const auto carrying =
+        std::count_if(sockets_.begin(), sockets_.end(), [](const auto& one) { return one->live() && one->route == 0; });
+    choice_->look(static_cast<std::size_t>(carrying), is_whole(1), monotonic_ns());
+  }
   const std::size_t before = route();
   bool changed = false;
   std::uint32_t used = 0;
   for (std::size_t route = 0; route < flows_.size(); ++route) {
     RouteFlow& flow = flows_[route];
-    const bool uses = route == best || (uses_several_routes() && is_whole(route));
+    const bool beside = uses_several_routes() || (chooses && choice_->uses_sockets());
+    const bool uses = route == best || (beside && is_whole(route));
     if (uses) used |= 1U << route;
     if (uses == flow.used) continue;
     changed = true;
@@ -126,6 +134,18 @@ void Link::follow_routes() {
   if (!changed) return;
   pace_sockets();
   note_ways();
+}
+
+// Frames of both ways have numbers and places, so the peer needs no order between them (resume::Arrivals).
+std::size_t Link::route_of(const Frame& frame) const {
+  const bool beside = choice_ != nullptr && frame.length >= BytePipe::kLongPart && choice_->next() == WayChoice::Way::sockets;
+  return beside && flows_[1].used ? 1 : route();
+}
+
+void Link::say_choice() const {
+  SETO_LOG(info, "payloads of %zu KiB and more go over %s: %.1f MB/s over rails, %.1f MB/s over TCP", BytePipe::kLongPart >> 10,
+           choice_->chosen() == WayChoice::Way::rails ? "rails" : "TCP", choice_->rate(WayChoice::Way::rails) * 1e-6,
+           choice_->rate(WayChoice::Way::sockets) * 1e-6);
 }
 
 // ---- rails ----

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "src/base/status.h"
 #include "transports/resume/heard.h"
 #include "transports/resume/path_movement.h"
 #include "transports/resume/pinned_frames.h"
@@ -18,6 +19,14 @@ namespace seto::tcp {
 struct LinkSocket {
   static constexpr std::size_t kBatch = 8;
   static constexpr std::size_t kStaging = 16 << 10;
+
+  // The result of reading a socket until it is empty.
+  struct Dry {
+    std::size_t bytes = 0;
+    bool ended = false;
+    int error = 0;   // of the socket
+    Status failure;  // malformed input
+  };
 
   PathPipe pipe;
   std::uint32_t index = 0;

@@ -10,6 +10,7 @@
 #include "src/net/secret.h"
 #include "src/net/tls/secure_stream.h"
 #include "transports/resume/payload_retention.h"
+#include "transports/tcp/flow/way_choice.h"
 #include "transports/tcp/link/frame.h"
 
 namespace seto::resume {
@@ -116,6 +117,7 @@ struct LinkSetup {
   // Places for rails; only of a link that continues and has one route of sockets. Equally many at both ends.
   std::size_t rails = 0;
   std::shared_ptr<RailOpener> rail_opener{};
+  std::unique_ptr<WayChoice> choice{};  // null: everything goes over rails while one works
 };
 
 }  // namespace seto::tcp

@@ -1,6 +1,7 @@
 #include "transports/tcp/link/tcp_connection.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "src/base/clock.h"
@@ -64,7 +65,7 @@ std::optional<Connection::Sockets> TcpConnection::ask_sockets() const {
   return all;
 }
 
-// The ways are few, and all of them have the same first word.
+// The ways are few, and those over sockets have the same first word. Beside rails, sockets carry long payloads only.
 std::string TcpConnection::way_now() const {
   const std::uint32_t used = link_->used_routes();
   std::vector<OpenSocket> sockets = link_->open_sockets();
@@ -74,7 +75,14 @@ std::string TcpConnection::way_now() const {
     if ((used >> socket.route & 1U) != 0 && std::find(ways.begin(), ways.end(), socket.way) == ways.end())
       ways.push_back(socket.way);
   std::string text;
-  for (const std::string& way : ways) text += text.empty() ? way : ", " + way.substr(std::min(way.find(' ') + 1, way.size()));
+  std::string_view medium;
+  for (const std::string& way : ways) {
+    const std::string_view its = std::string_view(way).substr(0, way.find(' '));
+    text += text.empty()    ? way
+            : its == medium ? ", " + way.substr(std::min(its.size() + 1, way.size()))
+                            : ", long payloads: " + way;
+    medium = its;
+  }
   return text;
 }
 
