@@ -1,7 +1,8 @@
 #!/bin/bash
-# calls.sh [--over-rdma] [--chooses] COMMAND...: two ranks on two hosts of one site (by name) run the command, rank 0 with rxe0 and rank 1 with rxe1 unless
-# SETO_RDMA is set. Their log is printed after the output of rank 0. --over-rdma: it must show that data went over RDMA, and results
-# must be right. --chooses, behind it: each rank must have measured over which way long payloads go. With SETO_RDMA_SETUP=cm the path must be that of the connection manager.
+# calls.sh [--over-rdma] [--chooses] COMMAND...: two ranks on two hosts of one site (by name) run the command, rank 0 with rxe0 and rank 1
+# with rxe1 unless SETO_RDMA is set. Their log is printed after the output of rank 0. --over-rdma: it must show that data went over
+# RDMA, and results must be right. --chooses, behind it: each rank must have measured over which way long payloads go. With
+# SETO_RDMA_SETUP=cm the path must be that of the connection manager.
 set -uo pipefail
 wants=false chooses=false
 [[ $1 == --over-rdma ]] && wants=true && shift

@@ -185,6 +185,9 @@ TEST_F(RingPipes, EndASleep) {
 
 TEST(RdmaSetting, NamesPorts) {
   EXPECT_THAT(ports_in("auto").value(), SizeIs(0));
+  EXPECT_THAT(ports_in("always").value(), SizeIs(0));
+  EXPECT_THAT(ports_in("always,mlx5_0:1,mlx5_1").value(), SizeIs(2));
+  EXPECT_THAT(ports_in("always0").value(), SizeIs(1)) << "a device";
   const std::vector<PortName> ports = ports_in("mlx5_0:1,mlx5_1").value();
   ASSERT_THAT(ports, SizeIs(2));
   EXPECT_EQ(ports[0], (PortName{"mlx5_0", 1}));
