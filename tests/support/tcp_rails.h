@@ -58,6 +58,7 @@ struct RailEnd {
   std::shared_ptr<TellsOfRails> rails = std::make_shared<TellsOfRails>();
   Frames frames;
   std::shared_ptr<Link> link;
+  const tcp::WayChoice* choice = nullptr;  // of the link, if it was given
 };
 
 // One socket over loopback, and two places for rails, between two hosts of two devices each.
@@ -93,6 +94,7 @@ class TcpRails : public ::testing::Test {
       ends_[end].rails->tell(ends_[1 - end].rails);
       setup.rail_opener = ends_[end].rails;
       if (choice != nullptr) setup.choice = choice();
+      ends_[end].choice = setup.choice.get();
       if (opener) setup.rail_opener = opener(end, ends_[end].host->pipes());
       ends_[end].link = ends_[end].domain->add(std::move(setup)).value();
       const std::lock_guard lock(ends_[end].domain->lock());
