@@ -25,7 +25,7 @@ const Allocation* AddressMap::find(std::uint64_t address) const {
   return found == allocations_.end() ? nullptr : &found->second;
 }
 
-void AddressMap::check(std::uint64_t address, std::uint32_t bytes, std::uint32_t gpu, bool writes) {
+void AddressMap::find_access(std::uint64_t address, std::uint32_t bytes, std::uint32_t gpu) {
   const auto holds = [&](const Allocation& one) { return address >= one.address && address + bytes <= one.address + one.bytes; };
   if (last_ == nullptr || !holds(*last_)) {
     const auto after = allocations_.upper_bound(address);
@@ -39,7 +39,20 @@ void AddressMap::check(std::uint64_t address, std::uint32_t bytes, std::uint32_t
     throw Fault(FaultKind::out_of_bounds, std::string("GPU ") + std::to_string(gpu) + " has no access to " + last_->name +
                                               " of GPU " + std::to_string(last_->owner));
   }
+}
+
+void AddressMap::check(std::uint64_t address, std::uint32_t bytes, std::uint32_t gpu, bool writes) {
+  find_access(address, bytes, gpu);
+  if (last_->multicast != nullptr)
+    throw Fault(FaultKind::misuse, hexadecimal(address) + " is a multimem address, which only multimem instructions may access");
   if (writes && last_->read_only) throw Fault(FaultKind::out_of_bounds, last_->name + " is constant and may not be written");
+}
+
+std::vector<std::uint64_t> AddressMap::multicast_places(std::uint64_t address, std::uint32_t bytes, std::uint32_t gpu) {
+  find_access(address, bytes, gpu);
+  if (last_->multicast == nullptr)
+    throw Fault(FaultKind::misuse, hexadecimal(address) + " is no multimem address: " + last_->name + " is ordinary memory");
+  return last_->multicast->at(address - last_->address + last_->multicast_offset, bytes);
 }
 
 std::string AddressMap::nearest(std::uint64_t address) const {

@@ -2,9 +2,19 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
+#include <vector>
 
 namespace seto::software_gpu {
+
+// Memory of several GPUs behind one address: a multimem address, as the manual calls it.
+class MulticastTargets {
+ public:
+  virtual ~MulticastTargets() = default;
+  // Where the bytes lie in the memory of each GPU, as addresses of this process. Throws a Fault if a GPU has no memory there.
+  [[nodiscard]] virtual std::vector<std::uint64_t> at(std::uint64_t offset, std::uint32_t bytes) = 0;
+};
 
 struct Allocation {
   std::uint64_t address = 0;
@@ -15,6 +25,8 @@ struct Allocation {
   std::string name;                  // for reports
   std::uint64_t bytes_read = 0;      // by weak accesses of kernels, each thread counted
   std::uint64_t bytes_written = 0;
+  std::shared_ptr<MulticastTargets> multicast{};  // null: ordinary memory
+  std::uint64_t multicast_offset = 0;             // of the first byte
 };
 
 // Every piece of global memory. Device addresses are addresses of this process.
@@ -28,11 +40,14 @@ class AddressMap final {
 
   // Throws a Fault if the access leaves its allocation, or if the GPU may not make it.
   void check(std::uint64_t address, std::uint32_t bytes, std::uint32_t gpu, bool writes);
+  // The same for a multimem address, which only multimem instructions may access: the places that it stands for.
+  [[nodiscard]] std::vector<std::uint64_t> multicast_places(std::uint64_t address, std::uint32_t bytes, std::uint32_t gpu);
   // Count bytes of the allocation of the last check().
   void count_read(std::uint32_t bytes) { last_->bytes_read += bytes; }
   void count_written(std::uint32_t bytes) { last_->bytes_written += bytes; }
 
  private:
+  void find_access(std::uint64_t address, std::uint32_t bytes, std::uint32_t gpu);
   [[nodiscard]] std::string nearest(std::uint64_t address) const;
 
   std::map<std::uint64_t, Allocation> allocations_;

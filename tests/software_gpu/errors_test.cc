@@ -63,9 +63,9 @@ TEST(Errors, SharedMemoryIsKnownBeforeAKernelIsDecoded) {
 }
 
 TEST(Errors, InstructionsWithoutAModelAreRefused) {
-  for (const char* code : {"mbarrier.init.shared.b64 [words], 1;", "cp.async.bulk.commit_group;", "barrier.cluster.arrive;",
-                           "multimem.ld_reduce.global.add.u32 %r1, [%d0];", "wgmma.fence.sync.aligned;", "fence.acq_rel.cluster;",
-                           "cp.async.ca.shared.global [words], [%d0], 4;"}) {
+  for (const char* code :
+       {"mbarrier.init.shared.b64 [words], 1;", "cp.async.bulk.commit_group;", "barrier.cluster.arrive;", "griddepcontrol.wait;",
+        "wgmma.fence.sync.aligned;", "fence.acq_rel.cluster;", "cp.async.ca.shared.global [words], [%d0], 4;"}) {
     const auto [kind, text] = fault_in(code);
     EXPECT_EQ(kind, FaultKind::refused) << code;
     EXPECT_THAT(text, AllOf(HasSubstr("ptx line 9"), HasSubstr("not modelled")));

@@ -13,7 +13,7 @@ struct RefusedRow {
   std::string_view why;
 };
 
-// Each would need a model of its own: an asynchronous proxy, a cluster, a switch, a tensor core.
+// Each would need a model of its own: an asynchronous proxy, a cluster, a tensor core.
 constexpr std::array<RefusedRow, 22> kRefused{{
     {"cp.async", "asynchronous copies are not modelled; use ld and st"},
     {"cp.reduce.async", "asynchronous copies are not modelled; use ld and st"},
@@ -21,9 +21,9 @@ constexpr std::array<RefusedRow, 22> kRefused{{
     {"barrier.cluster", "clusters are not modelled"},
     {"mapa", "clusters are not modelled"},
     {"getctarank", "clusters are not modelled"},
-    {"fence.proxy", "one proxy is modelled, the generic one"},
+    {"fence.proxy.async", "one proxy is modelled, the generic one"},
+    {"fence.proxy.tensormap", "one proxy is modelled, the generic one"},
     {"fence.mbarrier_init", "mbarrier objects are not modelled"},
-    {"multimem", "NVLink multicast is not modelled"},
     {"wgmma", "tensor cores are not modelled"},
     {"wmma", "tensor cores are not modelled"},
     {"mma", "tensor cores are not modelled"},
@@ -42,7 +42,7 @@ constexpr std::array<RefusedRow, 22> kRefused{{
 Resolver find(std::string_view name) {
   for (const auto group :
        {integer_operations(), bit_operations(), float_operations(), compare_operations(), convert_operations(), move_operations(),
-        memory_operations(), atomic_operations(), control_operations(), warp_operations()}) {
+        memory_operations(), multimem_operations(), atomic_operations(), control_operations(), warp_operations()}) {
     for (const OperationRow& row : group)
       if (row.name == name) return row.resolve;
   }

@@ -25,6 +25,7 @@ struct OperationRow {
 [[nodiscard]] std::span<const OperationRow> convert_operations();
 [[nodiscard]] std::span<const OperationRow> move_operations();
 [[nodiscard]] std::span<const OperationRow> memory_operations();
+[[nodiscard]] std::span<const OperationRow> multimem_operations();
 [[nodiscard]] std::span<const OperationRow> atomic_operations();
 [[nodiscard]] std::span<const OperationRow> control_operations();
 [[nodiscard]] std::span<const OperationRow> warp_operations();

@@ -101,16 +101,21 @@ bool take_scope(Modifiers& modifiers, Instruction& in) {
   return which >= 0;
 }
 
-// membar is fence.sc of the same scope.
+void do_nothing(Thread& /*thread*/, const Instruction& /*in*/) {}
+
+// membar is fence.sc of the same scope. Addresses that stand for the same memory are one location here, so fence.proxy.alias has
+// no effect.
 bool resolve_fence(Modifiers& modifiers, Instruction& in) {
+  if (modifiers.take("proxy")) {
+    in.handler = modifiers.take("alias") ? &do_nothing : nullptr;
+    return true;
+  }
   const bool old_form = modifiers.name() == "membar";
   in.order = old_form || modifiers.take("sc") ? Order::sequential : Order::acquire_release;
   modifiers.take("acq_rel");
   in.handler = take_scope(modifiers, in) ? &fence : nullptr;
   return true;
 }
-
-void do_nothing(Thread& /*thread*/, const Instruction& /*in*/) {}
 
 bool resolve_prefetch(Modifiers& modifiers, Instruction& in) {
   if (!take_memory_modifiers(modifiers, in)) return false;

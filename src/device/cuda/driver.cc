@@ -35,7 +35,7 @@ Result<Finder> open_library(const std::string& file) {
                  kGetProcAddress, version_text(kOldestDriver).c_str(), kUpdate);
 }
 
-// Fails only where the driver lacks the function: every driver of the oldest release that is accepted has all of them.
+// Fails only where the driver lacks the function.
 Result<void*> find_function(const Finder& finder, const char* name, int version) {
   void* address = nullptr;
   ProcAddressResult result = ProcAddressResult::success;
@@ -76,6 +76,10 @@ Result<std::unique_ptr<const Driver>> Driver::open(const std::string& file) {
       lacking = found.status();
   });
   SETO_TRY(lacking);
+  for_each_optional_call(*driver, [&](auto& call) {
+    const Result<void*> found = find_function(finder, call.name(), call.version());
+    if (found.ok()) call.set(found.value(), &driver->messages_);
+  });
   return std::unique_ptr<const Driver>(std::move(driver));
 }
 

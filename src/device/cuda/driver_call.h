@@ -37,6 +37,9 @@ class Call final {
   [[nodiscard]] constexpr const char* name() const { return name_; }
   [[nodiscard]] constexpr int version() const { return version_; }
 
+  // False: the driver lacks the function, so it must not be called. Only those of MulticastFunctions may be lacking.
+  [[nodiscard]] bool is_found() const { return function_ != nullptr; }
+
   void set(void* address, const DriverMessages* messages) {
     function_ = reinterpret_cast<Function>(address);
     messages_ = messages;

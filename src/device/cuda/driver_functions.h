@@ -113,6 +113,16 @@ struct KernelFunctions {
   Call<GraphExec> graph_exec_destroy{"cuGraphExecDestroy", 10000};
 };
 
-struct DriverFunctions : DeviceFunctions, MemoryFunctions, StreamFunctions, KernelFunctions {};
+// One address for memory of several GPUs, on NVLink switches. A driver may lack these functions: is_found() says so.
+struct MulticastFunctions {
+  Call<MemoryHandle*, const MulticastProperties*> multicast_create{"cuMulticastCreate", 12010};
+  Call<MemoryHandle, DeviceNumber> multicast_add_device{"cuMulticastAddDevice", 12010};
+  Call<MemoryHandle, std::size_t, MemoryHandle, std::size_t, std::size_t, unsigned long long> multicast_bind_mem{
+      "cuMulticastBindMem", 12010};
+  Call<MemoryHandle, DeviceNumber, std::size_t, std::size_t> multicast_unbind{"cuMulticastUnbind", 12010};
+  Call<std::size_t*, const MulticastProperties*, Granularity> multicast_get_granularity{"cuMulticastGetGranularity", 12010};
+};
+
+struct DriverFunctions : DeviceFunctions, MemoryFunctions, StreamFunctions, KernelFunctions, MulticastFunctions {};
 
 }  // namespace seto::cuda

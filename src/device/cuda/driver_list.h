@@ -10,7 +10,7 @@ constexpr void visit_group(const Visit& visit, Calls&... calls) {
   (visit(calls), ...);
 }
 
-// Visits every function of the table.
+// Visits every function that each driver has.
 template <class Visit>
 constexpr void for_each_call(DriverFunctions& d, const Visit& visit) {
   visit_group<DeviceFunctions>(visit, d.init, d.driver_get_version, d.device_get_count, d.device_get, d.device_get_name,
@@ -35,6 +35,13 @@ constexpr void for_each_call(DriverFunctions& d, const Visit& visit) {
                                d.func_get_attribute, d.func_set_attribute, d.occupancy_max_active_blocks, d.launch_kernel,
                                d.launch_cooperative_kernel, d.graph_instantiate, d.graph_launch, d.graph_destroy,
                                d.graph_exec_destroy);
+}
+
+// Visits the functions that a driver may lack.
+template <class Visit>
+constexpr void for_each_optional_call(DriverFunctions& d, const Visit& visit) {
+  visit_group<MulticastFunctions>(visit, d.multicast_create, d.multicast_add_device, d.multicast_bind_mem, d.multicast_unbind,
+                                  d.multicast_get_granularity);
 }
 
 }  // namespace seto::cuda

@@ -38,6 +38,14 @@ struct MemoryAccess {
   AccessFlags flags = AccessFlags::read_write;
 };
 
+// A multicast object: the same range of memory on several GPUs, behind one address.
+struct MulticastProperties {
+  unsigned devices = 0;
+  std::size_t size = 0;                 // bytes, on each GPU
+  unsigned long long handle_types = 0;  // bits of HandleType
+  unsigned long long flags = 0;
+};
+
 // A handle of legacy IPC, which stands for the whole allocation that holds a pointer.
 struct IpcMemoryHandle {
   char bytes[64] = {};

@@ -29,7 +29,7 @@ using GraphNode = CUgraphNode_st*;
 using GraphExec = CUgraphExec_st*;
 using DeviceNumber = int;
 using DevicePointer = unsigned long long;
-using MemoryHandle = unsigned long long;  // memory of cuMemCreate
+using MemoryHandle = unsigned long long;  // memory of cuMemCreate, or a multicast object
 using HostFunction = void (*)(void*);
 
 inline constexpr std::uintptr_t kLegacyStream = 1;     // CU_STREAM_LEGACY

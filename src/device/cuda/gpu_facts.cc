@@ -38,13 +38,15 @@ Result<GpuFacts> facts_of(const Driver& driver, int index) {
   std::size_t memory = 0;
   SETO_TRY(driver.device_total_mem(&memory, gpu.number));
   gpu.memory = memory;
-  int mode = 0;
+  int mode = 0, multicast = 0;
   for (const auto& [attribute, into] : {std::pair{DeviceAttribute::compute_capability_major, &gpu.capability_major},
                                         {DeviceAttribute::compute_capability_minor, &gpu.capability_minor},
                                         {DeviceAttribute::multiprocessor_count, &gpu.multiprocessors},
-                                        {DeviceAttribute::compute_mode, &mode}})
+                                        {DeviceAttribute::compute_mode, &mode},
+                                        {DeviceAttribute::multicast, &multicast}})
     SETO_TRY(driver.device_get_attribute(into, attribute, gpu.number));
   gpu.mode = static_cast<ComputeMode>(mode);
+  gpu.multicast = multicast != 0;
   return gpu;
 }
 
@@ -76,7 +78,8 @@ Result<std::vector<GpuFacts>> find_gpus(const Driver& driver) {
 
 std::string facts_text(const GpuFacts& gpu) {
   return "compute capability " + std::to_string(gpu.capability_major) + "." + std::to_string(gpu.capability_minor) + ", " +
-         std::to_string(gpu.memory >> 20) + " MiB, PCI " + gpu.pci_address + mode_text(gpu.mode);
+         std::to_string(gpu.memory >> 20) + " MiB, PCI " + gpu.pci_address + (gpu.multicast ? ", NVLink multicast" : "") +
+         mode_text(gpu.mode);
 }
 
 GpuReport report_gpus(const std::string& driver_file) {

@@ -19,6 +19,7 @@ struct GpuFacts {
   std::string pci_address{};  // "0000:1b:00.0"
   std::string uuid{};         // "GPU-6d5d..."; of a slice of a GPU that of the slice
   ComputeMode mode = ComputeMode::shared;
+  bool multicast = false;  // one address may stand for memory of several GPUs (NVLS)
 };
 
 // The GPUs that this process may use. It initialises CUDA, so it runs only where a user asks for GPUs: a process that is forked

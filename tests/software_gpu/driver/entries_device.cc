@@ -67,6 +67,8 @@ void device_get_attribute(StandIn& s, int* value, DeviceAttribute attribute, Dev
         return static_cast<int>(limits.shared_bytes) - 1024;
       case DeviceAttribute::dma_buf:
         return settings.dma_buf ? 1 : 0;
+      case DeviceAttribute::multicast:
+        return s.has_multicast() ? 1 : 0;
       case DeviceAttribute::gpu_direct_write_order:
         return settings.write_order;
       case DeviceAttribute::gpu_direct_flush_options:

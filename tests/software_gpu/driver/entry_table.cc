@@ -1,5 +1,8 @@
 #include "tests/software_gpu/driver/entry_table.h"
 
+#include <cstdlib>
+#include <string_view>
+
 #include "tests/software_gpu/driver/driver_error.h"
 
 namespace seto::software_gpu::driver {
@@ -25,6 +28,7 @@ const EntryTable& entries() {
     const cuda::DriverFunctions d;
     add_device_entries(*table, d);
     add_memory_entries(*table, d);
+    add_multicast_entries(*table, d);
     add_sharing_entries(*table, d);
     add_pointer_entries(*table, d);
     add_copy_entries(*table, d);
@@ -44,6 +48,12 @@ const EntryTable& entries() {
   return *all;
 }
 
+// An older driver lacks some functions. The setting is read here, because programs ask before their first call.
+bool is_left_out(std::string_view name) {
+  const char* const multicast = std::getenv("SOFTWARE_GPU_MULTICAST");
+  return multicast != nullptr && std::string_view(multicast) == "absent" && name.starts_with("cuMulticast");
+}
+
 }  // namespace
 }  // namespace seto::software_gpu::driver
 
@@ -52,7 +62,7 @@ extern "C" __attribute__((visibility("default"))) seto::cuda::DriverCode cuGetPr
     const char* name, void** address, int version, std::uint64_t, seto::cuda::ProcAddressResult* result) {
   using namespace seto::software_gpu::driver;
   const EntryTable::Row* const row = entries().find(name);
-  const bool is_there = row != nullptr && version >= row->version;
+  const bool is_there = row != nullptr && version >= row->version && !is_left_out(name);
   *address = is_there ? row->address : nullptr;
   if (result != nullptr)
     *result = is_there         ? ProcAddressResult::success

@@ -48,6 +48,7 @@ class EntryTable final {
 
 void add_device_entries(EntryTable& table, const cuda::DriverFunctions& d);
 void add_memory_entries(EntryTable& table, const cuda::DriverFunctions& d);
+void add_multicast_entries(EntryTable& table, const cuda::DriverFunctions& d);
 void add_sharing_entries(EntryTable& table, const cuda::DriverFunctions& d);
 void add_pointer_entries(EntryTable& table, const cuda::DriverFunctions& d);
 void add_copy_entries(EntryTable& table, const cuda::DriverFunctions& d);

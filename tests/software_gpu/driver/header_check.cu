@@ -133,6 +133,11 @@ SETO_AGREES(graph_instantiate, cuGraphInstantiateWithFlags, 11040);
 SETO_AGREES(graph_launch, cuGraphLaunch, 10000);
 SETO_AGREES(graph_destroy, cuGraphDestroy, 10000);
 SETO_AGREES(graph_exec_destroy, cuGraphExecDestroy, 10000);
+SETO_AGREES(multicast_create, cuMulticastCreate, 12010);
+SETO_AGREES(multicast_add_device, cuMulticastAddDevice, 12010);
+SETO_AGREES(multicast_bind_mem, cuMulticastBindMem, 12010);
+SETO_AGREES(multicast_unbind, cuMulticastUnbind, 12010);
+SETO_AGREES(multicast_get_granularity, cuMulticastGetGranularity, 12010);
 
 static_assert(std::is_same_v<HostFunction, CUhostFn>);
 static_assert(std::is_same_v<Stream, CUstream> && std::is_same_v<Context, CUcontext> && std::is_same_v<Event, CUevent>);
@@ -143,6 +148,11 @@ static_assert(std::is_same_v<Stream, CUstream> && std::is_same_v<Context, CUcont
                     sizeof(static_cast<own*>(nullptr)->member) == sizeof(static_cast<theirs*>(nullptr)->their_member), \
                 #own "::" #member)
 SETO_SAME_LAYOUT(DeviceUuid, CUuuid);
+SETO_SAME_LAYOUT(MulticastProperties, CUmulticastObjectProp);
+SETO_SAME_PLACE(MulticastProperties, devices, CUmulticastObjectProp, numDevices);
+SETO_SAME_PLACE(MulticastProperties, size, CUmulticastObjectProp, size);
+SETO_SAME_PLACE(MulticastProperties, handle_types, CUmulticastObjectProp, handleTypes);
+SETO_SAME_PLACE(MulticastProperties, flags, CUmulticastObjectProp, flags);
 SETO_SAME_LAYOUT(IpcMemoryHandle, CUipcMemHandle);
 SETO_SAME_LAYOUT(MemoryLocation, CUmemLocation);
 SETO_SAME_PLACE(MemoryLocation, type, CUmemLocation, type);
@@ -308,6 +318,8 @@ SETO_SAME(AccessFlags::read, CU_MEM_ACCESS_FLAGS_PROT_READ);
 SETO_SAME(AccessFlags::read_write, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 SETO_SAME(Granularity::minimum, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
 SETO_SAME(Granularity::recommended, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
+SETO_SAME(Granularity::minimum, CU_MULTICAST_GRANULARITY_MINIMUM);
+SETO_SAME(Granularity::recommended, CU_MULTICAST_GRANULARITY_RECOMMENDED);
 
 // Declarations that are wrong on purpose, so that the test sees that the comparison finds them.
 #if defined(SETO_WRONG_DECLARATIONS)

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "tests/software_gpu/driver/driver_error.h"
+#include "tests/software_gpu/driver/multicast_object.h"
 #include "tests/software_gpu/report_text.h"
 
 namespace seto::software_gpu::driver {
@@ -65,7 +66,13 @@ MemoryTable::~MemoryTable() {
 }
 
 void MemoryTable::add(Range range, std::uint64_t accessible, const std::string& name) {
-  addresses_.add({.address = range.address, .bytes = range.bytes, .owner = range.gpu, .accessible = accessible, .name = name});
+  addresses_.add({.address = range.address,
+                  .bytes = range.bytes,
+                  .owner = range.gpu,
+                  .accessible = accessible,
+                  .name = name,
+                  .multicast = range.memory == nullptr ? nullptr : range.memory->multicast,
+                  .multicast_offset = range.offset});
   accessible_[range.address] = accessible;
   range.number = next_number_++;
   ranges_[range.address] = std::move(range);
@@ -138,12 +145,15 @@ std::shared_ptr<PhysicalMemory> MemoryTable::create(std::uint32_t gpu, std::uint
   memory->exportable = exportable;
   if (memory->file < 0 || ftruncate(memory->file, static_cast<off_t>(bytes)) != 0)
     throw DriverError(DriverCode::operating_system, std::string("memfd_create: ") + std::strerror(errno));
+  memory->inode = inode_of(memory->file);
   created_.push_back(memory);
   return memory;
 }
 
 // The caller keeps the descriptor that it gave, as with the real driver.
 std::shared_ptr<PhysicalMemory> MemoryTable::import_file(int file, std::uint64_t bytes_wanted) {
+  if (auto multicast = MulticastObject::open(file, *this); multicast != nullptr)
+    return MulticastObject::memory_of(multicast, true);
   std::array<char, 128> name{};
   const std::string link = "/proc/self/fd/" + std::to_string(file);
   const ssize_t length = readlink(link.c_str(), name.data(), name.size() - 1);
@@ -156,6 +166,7 @@ std::shared_ptr<PhysicalMemory> MemoryTable::import_file(int file, std::uint64_t
   if (memory->file < 0 || fstat(memory->file, &status) != 0)
     throw DriverError(DriverCode::operating_system, std::string("descriptor: ") + std::strerror(errno));
   memory->bytes = static_cast<std::uint64_t>(status.st_size);
+  memory->inode = status.st_ino;
   memory->gpu = gpu;
   memory->exportable = true;
   memory->counted = false;
@@ -198,9 +209,9 @@ void MemoryTable::map(std::uint64_t address, std::uint64_t bytes, std::uint64_t 
   if (!reserved || bytes == 0 || address % kGranularity != 0 || bytes % kGranularity != 0 || offset + bytes > memory->bytes)
     throw DriverError(DriverCode::invalid_value, "the range is not reserved, not aligned to 2 MiB, or beyond the memory");
   if (!mapped_in(address, bytes).empty()) throw DriverError(DriverCode::invalid_value, "memory is mapped there already");
-  map_memory(address, bytes, PROT_READ | PROT_WRITE, memory->file, offset);
-  add({.address = address, .bytes = bytes, .kind = Range::Kind::mapped, .gpu = memory->gpu, .memory = memory}, 0,
-      "mapped memory");
+  if (memory->multicast == nullptr) map_memory(address, bytes, PROT_READ | PROT_WRITE, memory->file, offset);
+  add({.address = address, .bytes = bytes, .kind = Range::Kind::mapped, .gpu = memory->gpu, .memory = memory, .offset = offset},
+      0, memory->multicast == nullptr ? "mapped memory" : "a multicast object");
 }
 
 void MemoryTable::unmap(std::uint64_t address, std::uint64_t bytes) {
@@ -221,7 +232,9 @@ void MemoryTable::set_access(std::uint64_t address, std::uint64_t bytes, std::ui
   const std::vector<Range*> all = mapped_in(address, bytes);
   if (all.empty()) throw DriverError(DriverCode::invalid_value, "nothing is mapped there");
   for (const Range* range : all) {
-    if (((settings_.peers[gpu] >> range->gpu) & 1) == 0)
+    if (const MulticastObject* const object = range->memory->multicast.get(); object != nullptr) {
+      if (!object->has(gpu)) throw DriverError(DriverCode::invalid_device, "the GPU was not added to the multicast object");
+    } else if (((settings_.peers[gpu] >> range->gpu) & 1) == 0)
       throw DriverError(DriverCode::peer_access_unsupported,
                         "GPU " + std::to_string(gpu) + " does not reach memory of GPU " + std::to_string(range->gpu));
     std::uint64_t& bits = accessible_[range->address];
@@ -235,6 +248,13 @@ std::vector<Range*> MemoryTable::mapped_in(std::uint64_t address, std::uint64_t 
   for (auto at = ranges_.lower_bound(address); at != ranges_.end() && at->first < address + bytes; ++at)
     if (at->second.kind == Range::Kind::mapped) found.push_back(&at->second);
   return found;
+}
+
+std::uint64_t MemoryTable::mapped_at(std::uint64_t inode, std::uint64_t offset) const {
+  for (const auto& [address, range] : ranges_)
+    if (range.memory != nullptr && range.memory->inode == inode && offset >= range.offset && offset < range.offset + range.bytes)
+      return address + (offset - range.offset);
+  return 0;
 }
 
 std::uint64_t MemoryTable::written() const {
@@ -257,6 +277,8 @@ void MemoryTable::check(std::uint64_t address, std::uint64_t bytes, const char* 
     if (range == nullptr)
       throw DriverError(DriverCode::invalid_value, std::string(what) + " " + hexadecimal(address) + " of " +
                                                        std::to_string(bytes) + " bytes is not memory of the driver");
+    if (range->memory != nullptr && range->memory->multicast != nullptr)
+      throw DriverError(DriverCode::invalid_value, std::string(what) + " is a multicast object, which only kernels access");
     at = range->address + range->bytes;
   }
 }

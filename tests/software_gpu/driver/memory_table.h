@@ -13,13 +13,17 @@
 
 namespace seto::software_gpu::driver {
 
+class MulticastObject;
+
 // Memory of a GPU: a memory file, so that other processes can map it. Its name says the GPU.
 struct PhysicalMemory {
   int file = -1;
   std::uint64_t bytes = 0;
   std::uint32_t gpu = 0;
   bool exportable = false;
-  bool counted = true;  // against the memory of the GPU; not where another process made it
+  bool counted = true;                           // against the memory of the GPU; not where another process made it
+  std::uint64_t inode = 0;                       // of the file: the same in all processes
+  std::shared_ptr<MulticastObject> multicast{};  // not null: this is such an object, and has no bytes of its own
 
   PhysicalMemory() = default;
   PhysicalMemory(const PhysicalMemory&) = delete;
@@ -37,6 +41,7 @@ struct Range {
   std::uint32_t gpu = 0;
   std::shared_ptr<PhysicalMemory> memory{};
   std::uint64_t number = 0;  // no two ranges of a process have the same
+  std::uint64_t offset = 0;  // in the memory
 
   [[nodiscard]] bool is_host() const { return kind == Kind::host || kind == Kind::registered; }
 };
@@ -70,6 +75,8 @@ class MemoryTable final {
   void unmap(std::uint64_t address, std::uint64_t bytes);
   void set_access(std::uint64_t address, std::uint64_t bytes, std::uint32_t gpu, bool permitted);
 
+  // Where a byte of a memory file is mapped in this process, by the first such range; 0: nowhere.
+  [[nodiscard]] std::uint64_t mapped_at(std::uint64_t inode, std::uint64_t offset) const;
   [[nodiscard]] std::uint64_t used(std::uint32_t gpu) const;
   // Bytes that weak stores of kernels have written to what is allocated and mapped now.
   [[nodiscard]] std::uint64_t written() const;

@@ -20,10 +20,10 @@ namespace {
 }
 
 constexpr std::string_view kPrefix = "SOFTWARE_GPU_";
-constexpr std::array<std::string_view, 20> kNames{
-    "GLOBAL_RACES",   "QUEUES",  "COUNT",         "MULTIPROCESSORS", "MEMORY",      "SEED",         "STEP_BUDGET",
-    "WEAK",           "VERSION", "CAPABILITY",    "WAIT_SECONDS",    "PEERS",       "COMPUTE_MODE", "ERRORS",
-    "MULTI_INSTANCE", "DELAYS",  "MAPPING_WAITS", "DMA_BUF",         "WRITE_ORDER", "FLUSH_OPTIONS"};
+constexpr std::array<std::string_view, 21> kNames{
+    "GLOBAL_RACES",   "QUEUES",  "COUNT",         "MULTIPROCESSORS", "MEMORY",      "SEED",          "STEP_BUDGET",
+    "WEAK",           "VERSION", "CAPABILITY",    "WAIT_SECONDS",    "PEERS",       "COMPUTE_MODE",  "ERRORS",
+    "MULTI_INSTANCE", "DELAYS",  "MAPPING_WAITS", "DMA_BUF",         "WRITE_ORDER", "FLUSH_OPTIONS", "MULTICAST"};
 
 void refuse_unknown_names() {
   for (char** variable = environ; *variable != nullptr; ++variable) {
@@ -84,6 +84,12 @@ int compute_mode_of(const std::string& text) {
   return 3;
 }
 
+bool multicast_of(const std::string& text) {
+  if (text == "1") return true;
+  if (text != "0" && text != "absent") refuse("SOFTWARE_GPU_MULTICAST", text);
+  return false;
+}
+
 // "cuMemUnmap:300,cuMemMap:5"
 std::map<std::string, std::uint32_t> delays_of(const std::string& text) {
   std::map<std::string, std::uint32_t> delays;
@@ -140,6 +146,7 @@ Settings Settings::of_environment() {
   settings.errors = parse_errors(text_of("SOFTWARE_GPU_ERRORS", ""));
   settings.delays = delays_of(text_of("SOFTWARE_GPU_DELAYS", ""));
   read("SOFTWARE_GPU_MAPPING_WAITS", settings.mapping_waits);
+  settings.multicast = multicast_of(text_of("SOFTWARE_GPU_MULTICAST", "1"));
   read("SOFTWARE_GPU_DMA_BUF", settings.dma_buf);
   read("SOFTWARE_GPU_WRITE_ORDER", settings.write_order);
   read("SOFTWARE_GPU_FLUSH_OPTIONS", settings.flush_options);

@@ -38,6 +38,7 @@ struct Settings {
   bool dma_buf = true;                          // is offered
   int write_order = 0;                          // of other devices: 0 none, 100 for the owner, 200 for all GPUs
   int flush_options = 1;                        // 1: the host may call the flush
+  bool multicast = true;                        // is offered; "absent": the functions are lacking, too
   bool mapping_waits = false;                   // mapping of memory waits for all work, as unmapping does
 
   // A variable that cannot be read ends the process with a message: a test must not run with other settings than it states.

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "tests/software_gpu/driver/driver_error.h"
+#include "tests/software_gpu/driver/multicast_object.h"
 
 namespace seto::software_gpu::driver {
 namespace {
@@ -146,6 +147,16 @@ void StandIn::wait_for_kernels(const char* call, const Context* context) {
 
 void StandIn::wait_for_all(const char* call, const Context* context) {
   scheduler_.wait_for(call, scheduler_.issued(context, false));
+}
+
+// Another process may add a GPU, which nothing tells.
+void StandIn::wait_for_team(const char* call, const MulticastObject& object) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(settings_.wait_seconds);
+  while (!object.is_complete()) {
+    if (std::chrono::steady_clock::now() > until)
+      throw DriverError(DriverCode::timeout, std::string(call) + " waits until all GPUs of a multicast object were added");
+    scheduler_.pause(std::chrono::milliseconds(1));
+  }
 }
 
 void StandIn::wait_before_mapping(const char* call) {

@@ -49,13 +49,16 @@ class StandIn final {
   [[nodiscard]] Context* current_or_null() const;
   void set_current(Context* context);
   void drop_context(Context& context);
+  // GPUs have NVLink multicast: those of compute capability 9.0 or later, unless the settings say no.
+  [[nodiscard]] bool has_multicast() const { return settings_.multicast && settings_.capability >= 90; }
   // GPUs that were given access to all memory of this one.
   [[nodiscard]] std::uint64_t peers_into(std::uint32_t gpu) const;
 
   // Work that a call waits for as the real driver does.
   void wait_for_kernels(const char* call, const Context* context);
   void wait_for_all(const char* call, const Context* context);
-  void wait_before_mapping(const char* call);  // where the settings ask for it
+  void wait_before_mapping(const char* call);                           // where the settings ask for it
+  void wait_for_team(const char* call, const MulticastObject& object);  // until all of its GPUs were added
 
   // NULL is the legacy stream of the current context.
   [[nodiscard]] Stream& stream_of(cuda::Stream handle);

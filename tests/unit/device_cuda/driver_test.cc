@@ -66,6 +66,8 @@ TEST(CudaDriver, ALineNamesEachGpu) {
   EXPECT_EQ(line_of(report),
             "driver of CUDA 13.0: GPU 0 is NVIDIA H100 80GB HBM3 (compute capability 9.0, 81079 MiB, PCI 0000:1b:00.0); "
             "GPU 1 is NVIDIA A100 (compute capability 8.0, 40960 MiB, PCI 0000:1c:00.0, compute mode exclusive: one process)");
+  report.gpus[0].multicast = true;
+  EXPECT_THAT(line_of(report), ::testing::HasSubstr("PCI 0000:1b:00.0, NVLink multicast); GPU 1"));
   report.gpus.clear();
   report.trouble = "cuInit failed";
   EXPECT_EQ(line_of(report), "driver of CUDA 13.0: cuInit failed");
@@ -81,13 +83,16 @@ TEST(CudaDriver, EachFunctionIsListedOnce) {
   DriverFunctions functions;
   std::set<std::string> names;
   int count = 0;
-  for_each_call(functions, [&](const auto& call) {
+  const auto look = [&](const auto& call) {
     ++count;
     names.insert(call.name());
     EXPECT_THAT(call.name(), StartsWith("cu"));
     EXPECT_GE(call.version(), 2000) << call.name();
     EXPECT_LE(call.version(), kOldestDriver) << call.name();
-  });
+    EXPECT_FALSE(call.is_found());
+  };
+  for_each_call(functions, look);
+  for_each_optional_call(functions, look);
   EXPECT_EQ(names.size(), static_cast<std::size_t>(count));
 }
 
