@@ -109,7 +109,7 @@ TEST_F(Errors, GpusAreDescribed) {
   EXPECT_EQ(report.gpus[0].name, "Software GPU MIG 1g.10gb");
   EXPECT_EQ(report.gpus[1].uuid, "GPU-736f6674-7761-7265-2067-707500000001");
   EXPECT_EQ(cuda::facts_text(report.gpus[1]),
-            "compute capability 10.0, 256 MiB, PCI 0000:1b:00.0, compute mode exclusive: one process");
+            "compute capability 10.0, 256 MiB, PCI 0000:1b:00.0, NVLink multicast, compute mode exclusive: one process");
 }
 
 TEST_F(Errors, AProhibitedGpuHasNoContext) {

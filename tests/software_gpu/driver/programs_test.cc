@@ -17,8 +17,9 @@ using testing::Ended;
 using ::testing::HasSubstr;
 
 constexpr const char* kTwoGpus =
-    "CUDA: driver of CUDA 13.0: GPU 0 is Software GPU (compute capability 9.0, 256 MiB, PCI 0000:1a:00.0); GPU 1 is Software GPU "
-    "(compute capability 9.0, 256 MiB, PCI 0000:1b:00.0)";
+    "CUDA: driver of CUDA 13.0: GPU 0 is Software GPU (compute capability 9.0, 256 MiB, PCI 0000:1a:00.0, NVLink multicast); GPU "
+    "1 is Software GPU "
+    "(compute capability 9.0, 256 MiB, PCI 0000:1b:00.0, NVLink multicast)";
 
 Ended seto_with(const std::string& arguments, const std::string& variables) {
   const std::string folder = std::filesystem::path(stand_in_file()).parent_path().string();
@@ -30,12 +31,12 @@ TEST(ProgramsWithGpus, InfoListsThem) {
   EXPECT_EQ(text.status, 0);
   EXPECT_EQ(text.text,
             "CUDA driver  13.0\n"
-            "GPU 0        Software GPU  (compute capability 9.0, 256 MiB, PCI 0000:1a:00.0)\n"
-            "GPU 1        Software GPU  (compute capability 9.0, 256 MiB, PCI 0000:1b:00.0)\n");
+            "GPU 0        Software GPU  (compute capability 9.0, 256 MiB, PCI 0000:1a:00.0, NVLink multicast)\n"
+            "GPU 1        Software GPU  (compute capability 9.0, 256 MiB, PCI 0000:1b:00.0, NVLink multicast)\n");
   EXPECT_EQ(
       seto_with("info gpus --json", "").text,
       R"({"gpus":{"CUDA driver":{"value":"13.0"},"GPU 0":{"value":"Software GPU","remark":"compute capability 9.0, 256 MiB, )"
-      R"(PCI 0000:1a:00.0"}}})"
+      R"(PCI 0000:1a:00.0, NVLink multicast"}}})"
       "\n");
   EXPECT_THAT(seto_with("info", "").text, HasSubstr("\n  GPU 0        Software GPU  (compute capability 9.0"));
 }
