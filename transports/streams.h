@@ -26,7 +26,7 @@ class SendStream {
   virtual std::byte* acquire(Mark mark) = 0;
   // Sends the first `size` bytes of the message. The caller has fenced its streaming stores into the buffer.
   virtual void commit(Mark mark, std::size_t size) = 0;
-  // The three in one, for a message that lies in memory as it is sent. False: no slot is free yet, and nothing was sent.
+  // All in one, for a message of a byte or more that lies in memory as it is sent. False: no slot is free, nothing was sent.
   virtual bool send(Mark mark, const std::byte* message, std::size_t size) {
     std::byte* const slot = acquire(mark);
     if (slot == nullptr) return false;

@@ -38,9 +38,8 @@ inline const std::byte* look(ReceiveStream& stream, Mark mark) {
   return message;
 }
 
-// The open streams of a bound program. This class decides which messages are lent, because only the open stream knows whether it
-// can
-// lend.
+// The open streams of a bound program. This class decides which messages are lent, because only an open stream knows whether it
+// can lend.
 struct HostStreams {
   static Result<HostStreams> open(const BoundProgram& program, PeerGroup& peer_group);
 

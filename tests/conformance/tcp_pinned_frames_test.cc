@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "tests/support/named_buffer.h"
 #include "tests/support/named_memory_resource.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/tcp_rails.h"
@@ -12,19 +13,10 @@
 namespace seto::tcp {
 namespace {
 
+using support::NamedBuffer;
 using support::TcpRails;
 
 constexpr std::size_t kFrame = 60'000;
-
-// A buffer of a caller, with a name.
-struct NamedBuffer {
-  explicit NamedBuffer(std::size_t size) : bytes(size), name(bytes.data(), size) {}
-
-  std::vector<std::byte> bytes;
-  Unwritten unwritten{0};
-  resume::Lender lender;
-  const OwnName name;
-};
 
 class PinnedFrames : public TcpRails {
  protected:

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "src/base/clock.h"
+#include "tests/support/named_buffer.h"
 #include "tests/support/named_memory_resource.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/tcp_rails.h"
@@ -23,6 +24,7 @@ namespace seto::tcp {
 namespace {
 
 using support::FakeFabric;
+using support::NamedBuffer;
 using support::RailEnd;
 using support::TcpRails;
 using Frames = std::map<std::uint64_t, std::string>;
@@ -44,16 +46,6 @@ std::unique_ptr<WayChoice> sockets_are_faster() {
   }
   return choice;
 }
-
-// A buffer of a caller, with a name.
-struct NamedBuffer {
-  explicit NamedBuffer(std::size_t size) : bytes(size), name(bytes.data(), size) {}
-
-  std::vector<std::byte> bytes;
-  Unwritten unwritten{0};
-  resume::Lender lender;
-  const OwnName name;
-};
 
 class TwoWays : public TcpRails {
  protected:

@@ -78,8 +78,8 @@ class FlightRecorder final {
   explicit FlightRecorder(std::uint64_t capacity);
   FlightRecorder& operator=(FlightRecorder&& other) noexcept;
 
-  // Ticks of 0: stamp() follows within about a microsecond. A call that is read before that counts as issued at that moment.
-  Ticket issue(const RecordedCall& call, std::uint64_t operation, const CallerMark& mark, std::uint64_t ticks = seto::ticks()) {
+  // Not stamped: stamp() follows within about a microsecond. A call that is read before that counts as issued at that moment.
+  Ticket issue(const RecordedCall& call, std::uint64_t operation, const CallerMark& mark, bool stamped = true) {
     if (entries_ == nullptr) return 0;
     const Ticket ticket = last_.load(std::memory_order_relaxed) + 1;
     Entry& entry = entries_[ticket & mask_];
@@ -89,7 +89,7 @@ class FlightRecorder final {
     entry.count.store(call.count, std::memory_order_release);
     entry.size_and_algorithm.store(call.size_and_algorithm, std::memory_order_release);
     entry.kinds_and_digest.store(call.kinds_and_digest, std::memory_order_release);
-    entry.issued.store(ticks, std::memory_order_release);
+    entry.issued.store(stamped ? seto::ticks() : 0, std::memory_order_release);
     entry.begun.store(0, std::memory_order_release);
     entry.ended.store(0, std::memory_order_release);
     if (marked_ || !mark.empty()) put_mark(ticket, mark);

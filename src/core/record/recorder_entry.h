@@ -17,7 +17,7 @@ class RecorderEntry final {
              TimeStamp stamp = TimeStamp::now) {
     observability_ = &observability;
     unstamped_ = stamp == TimeStamp::later;
-    ticket_ = observability.recorder().issue(call, operation, mark, unstamped_ ? 0 : ticks());
+    ticket_ = observability.recorder().issue(call, operation, mark, !unstamped_);
   }
   // The time of issue, if issue() left it out. A call that ends has it in any case.
   [[nodiscard]] bool unstamped() const { return unstamped_; }

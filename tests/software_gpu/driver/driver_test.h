@@ -104,6 +104,15 @@ class StandInTest : public ::testing::Test {
     EXPECT_TRUE(ok(driver().event_create(&event, cuda::kEventDisableTiming)));
     return event;
   }
+  // Addresses of their own for so much of the memory of a handle, with access for a GPU.
+  [[nodiscard]] cuda::DevicePointer map(cuda::MemoryHandle handle, std::size_t bytes, int gpu) const {
+    cuda::DevicePointer pointer = 0;
+    EXPECT_TRUE(ok(driver().mem_address_reserve(&pointer, bytes, 0, 0, 0)));
+    EXPECT_TRUE(ok(driver().mem_map(pointer, bytes, 0, handle, 0)));
+    const cuda::MemoryAccess access{.location = {.id = gpu}};
+    EXPECT_TRUE(ok(driver().mem_set_access(pointer, bytes, &access, 1)));
+    return pointer;
+  }
   [[nodiscard]] cuda::DevicePointer allocate(std::size_t bytes) const {
     cuda::DevicePointer pointer = 0;
     EXPECT_TRUE(ok(driver().mem_alloc(&pointer, bytes)));

@@ -1,13 +1,12 @@
 // Multicast objects: their rules, kernels that use them, and processes that share them.
 #include <gmock/gmock.h>
-#include <sys/socket.h>
 
 #include <array>
-#include <cstring>
 #include <thread>
 
 #include "src/base/fd.h"
 #include "tests/software_gpu/driver/driver_test.h"
+#include "tests/software_gpu/driver/process_channel.h"
 #include "tests/support/child_process.h"
 
 namespace seto::software_gpu::driver {
@@ -54,14 +53,6 @@ class Multicast : public StandInTest {
     EXPECT_TRUE(ok(driver().mem_create(&memory, kPiece, &wanted, 0)));
     return memory;
   }
-  [[nodiscard]] DevicePointer map(MemoryHandle handle, int gpu) const {
-    DevicePointer pointer = 0;
-    EXPECT_TRUE(ok(driver().mem_address_reserve(&pointer, kPiece, 0, 0, 0)));
-    EXPECT_TRUE(ok(driver().mem_map(pointer, kPiece, 0, handle, 0)));
-    const cuda::MemoryAccess access{.location = {.id = gpu}};
-    EXPECT_TRUE(ok(driver().mem_set_access(pointer, kPiece, &access, 1)));
-    return pointer;
-  }
   [[nodiscard]] cuda::Kernel sum() const {
     cuda::Module module = nullptr;
     cuda::Kernel found = nullptr;
@@ -85,15 +76,15 @@ TEST_F(Multicast, AKernelReadsAndWritesTheMemoryOfAllGpus) {
   for (int gpu = 0; gpu < 3; ++gpu) {
     const MemoryHandle memory = memory_of(gpu);
     EXPECT_TRUE(ok(driver().multicast_bind_mem(object, 0, memory, 0, kPiece, 0)));
-    own[static_cast<std::size_t>(gpu)] = map(memory, gpu);
+    own[static_cast<std::size_t>(gpu)] = map(memory, kPiece, gpu);
     fill(own[static_cast<std::size_t>(gpu)], 10U + static_cast<unsigned>(gpu));
   }
   const cuda::Stream stream = make_stream();
-  EXPECT_TRUE(ok(launch(sum(), 1, 32, stream, map(object, 0))));
+  EXPECT_TRUE(ok(launch(sum(), 1, 32, stream, map(object, kPiece, 0))));
   EXPECT_TRUE(ok(driver().stream_synchronize(stream)));
   for (const DevicePointer memory : own) EXPECT_EQ(first_word(memory), 33U);
   EXPECT_TRUE(ok(driver().multicast_unbind(object, 1, 0, kPiece)));
-  EXPECT_TRUE(ok(launch(sum(), 1, 32, stream, map(object, 0))));
+  EXPECT_TRUE(ok(launch(sum(), 1, 32, stream, map(object, kPiece, 0))));
   EXPECT_THAT(std::string(driver().stream_synchronize(stream).text()), HasSubstr("memory of 2 of its 3 GPUs"));
 }
 
@@ -157,7 +148,7 @@ TEST_F(Multicast, WrongCallsAreRefused) {
   EXPECT_EQ(driver().multicast_unbind.code(object, 0, 0, kPiece), DriverCode::success);
   EXPECT_EQ(bind(0, memory, 0, kPiece), DriverCode::success) << "it was unbound";
 
-  const DevicePointer mapped = map(object, 0);
+  const DevicePointer mapped = map(object, kPiece, 0);
   const cuda::MemoryAccess access{.location = {.id = 2}};
   EXPECT_EQ(driver().mem_set_access.code(mapped, kPiece, &access, 1), DriverCode::invalid_device);
   EXPECT_EQ(driver().memset_d32_async.code(mapped, 0, 32, make_stream()), DriverCode::invalid_value) << "only kernels access it";
@@ -185,62 +176,22 @@ TEST_F(Multicast, GpusAndDriversMayLackIt) {
   EXPECT_FALSE(driver().multicast_get_granularity.is_found());
 }
 
-// A message of one byte with room for one descriptor.
-struct FileMessage {
-  FileMessage() {
-    header.msg_iov = &part;
-    header.msg_iovlen = 1;
-    header.msg_control = control.data();
-    header.msg_controllen = control.size();
-  }
-
-  char byte = 'x';
-  iovec part{&byte, 1};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-  msghdr header{};
-};
-
-void send_file(const Fd& end, int file) {
-  FileMessage message;
-  cmsghdr* const rights = CMSG_FIRSTHDR(&message.header);
-  rights->cmsg_level = SOL_SOCKET;
-  rights->cmsg_type = SCM_RIGHTS;
-  rights->cmsg_len = CMSG_LEN(sizeof(int));
-  std::memcpy(CMSG_DATA(rights), &file, sizeof(int));
-  EXPECT_EQ(sendmsg(end.get(), &message.header, MSG_NOSIGNAL), 1);
-}
-
-int received_file(const Fd& end) {
-  FileMessage message;
-  int file = -1;
-  EXPECT_EQ(recvmsg(end.get(), &message.header, MSG_CMSG_CLOEXEC), 1);
-  const cmsghdr* const rights = CMSG_FIRSTHDR(&message.header);
-  if (rights != nullptr) std::memcpy(&file, CMSG_DATA(rights), sizeof(int));
-  return file;
-}
-
 // The child adds and binds memory of GPU 1; both then sum, and each sees what the other's kernel has stored.
 TEST_F(Multicast, ProcessesShareAnObject) {
-  std::array<int, 2> ends{-1, -1};
-  ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()), 0);
-  const Fd parent_end(ends[0]), child_end(ends[1]);
-  const auto await = [](const Fd& end) {
-    char byte = 0;
-    EXPECT_EQ(recv(end.get(), &byte, 1, 0), 1);
-  };
-  const auto tell = [](const Fd& end) { EXPECT_EQ(send(end.get(), "x", 1, MSG_NOSIGNAL), 1); };
+  const Channel channel;
   testing::ChildProcess child([&] {
-    const Fd file(received_file(child_end));
+    Fd file;
+    (void)channel.receive(1, &file);
     start({{"SOFTWARE_GPU_COUNT", "2"}});
     MemoryHandle object = 0;
     EXPECT_TRUE(ok(driver().mem_import(&object, reinterpret_cast<void*>(static_cast<std::intptr_t>(file.get())), kByFile)));
     EXPECT_TRUE(ok(driver().multicast_add_device(object, 1)));
     const MemoryHandle memory = memory_of(1);
     EXPECT_TRUE(ok(driver().multicast_bind_mem(object, 0, memory, 0, kPiece, 0)));
-    const DevicePointer own = map(memory, 1), all = map(object, 1);
+    const DevicePointer own = map(memory, kPiece, 1), all = map(object, kPiece, 1);
     fill(own, 5);
-    tell(child_end);
-    await(child_end);
+    channel.send(1, {});
+    (void)channel.receive(1);
     EXPECT_EQ(first_word(own), 12U);
     cuda::Context second = nullptr;
     EXPECT_TRUE(ok(driver().device_primary_ctx_retain(&second, 1)));
@@ -248,8 +199,8 @@ TEST_F(Multicast, ProcessesShareAnObject) {
     const cuda::Stream stream = make_stream();
     EXPECT_TRUE(ok(launch(sum(), 1, 32, stream, all)));
     EXPECT_TRUE(ok(driver().stream_synchronize(stream)));
-    tell(child_end);
-    await(child_end);
+    channel.send(1, {});
+    (void)channel.receive(1);
     return !HasFailure();
   });
   start({{"SOFTWARE_GPU_COUNT", "2"}});
@@ -257,21 +208,21 @@ TEST_F(Multicast, ProcessesShareAnObject) {
   int file = -1;
   ASSERT_TRUE(ok(driver().mem_export(&file, object, kByFile, 0)));
   const Fd owner(file);
-  send_file(parent_end, file);
+  channel.send(0, {}, file);
   ASSERT_TRUE(ok(driver().multicast_add_device(object, 0)));
   const MemoryHandle memory = memory_of(0);
   ASSERT_TRUE(ok(driver().multicast_bind_mem(object, 0, memory, 0, kPiece, 0)));  // it waits for the child
-  const DevicePointer own = map(memory, 0), all = map(object, 0);
+  const DevicePointer own = map(memory, kPiece, 0), all = map(object, kPiece, 0);
   fill(own, 7);
-  await(parent_end);
+  (void)channel.receive(0);
   const cuda::Stream stream = make_stream();
   EXPECT_TRUE(ok(launch(sum(), 1, 32, stream, all)));
   EXPECT_TRUE(ok(driver().stream_synchronize(stream)));
   EXPECT_EQ(first_word(own), 12U);
-  tell(parent_end);
-  await(parent_end);
+  channel.send(0, {});
+  (void)channel.receive(0);
   EXPECT_EQ(first_word(own), 24U);
-  tell(parent_end);
+  channel.send(0, {});
   EXPECT_TRUE(child.wait());
 }
 

@@ -1,14 +1,11 @@
 // Memory that two processes share: by file descriptor, and by legacy IPC.
 #include <gmock/gmock.h>
-#include <sys/socket.h>
-#include <sys/time.h>
 
-#include <array>
-#include <cstring>
 #include <optional>
 
 #include "src/base/fd.h"
 #include "tests/software_gpu/driver/driver_test.h"
+#include "tests/software_gpu/driver/process_channel.h"
 #include "tests/support/child_process.h"
 
 namespace seto::software_gpu::driver {
@@ -21,80 +18,10 @@ using ::testing::HasSubstr;
 
 constexpr std::size_t kPiece = 2 << 20;
 constexpr cuda::HandleType kByFile = cuda::HandleType::posix_file_descriptor;
-constexpr int kDeadlineSeconds = 30;
-
-// A message of one process to the other, with a descriptor or without.
-struct Message {
-  cuda::IpcMemoryHandle handle{};
-  int step = 0;
-};
-
-class Channel final {
- public:
-  Channel() {
-    std::array<int, 2> ends{-1, -1};
-    EXPECT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()), 0);
-    const timeval limit{.tv_sec = kDeadlineSeconds, .tv_usec = 0};
-    for (std::size_t i = 0; i < 2; ++i) {
-      ends_[i] = Fd(ends[i]);
-      EXPECT_EQ(setsockopt(ends[i], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)), 0);
-    }
-  }
-
-  // side: 0 is the parent, 1 the child.
-  void send(int side, Message message, int file = -1) const {
-    iovec part{&message, sizeof(message)};
-    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-    msghdr header{};
-    header.msg_iov = &part;
-    header.msg_iovlen = 1;
-    if (file >= 0) {
-      header.msg_control = control.data();
-      header.msg_controllen = control.size();
-      cmsghdr* const rights = CMSG_FIRSTHDR(&header);
-      rights->cmsg_level = SOL_SOCKET;
-      rights->cmsg_type = SCM_RIGHTS;
-      rights->cmsg_len = CMSG_LEN(sizeof(int));
-      std::memcpy(CMSG_DATA(rights), &file, sizeof(int));
-    }
-    EXPECT_EQ(sendmsg(ends_[static_cast<std::size_t>(side)].get(), &header, MSG_NOSIGNAL), static_cast<ssize_t>(sizeof(message)));
-  }
-
-  Message receive(int side, Fd* file = nullptr) const {
-    Message message;
-    iovec part{&message, sizeof(message)};
-    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-    msghdr header{};
-    header.msg_iov = &part;
-    header.msg_iovlen = 1;
-    header.msg_control = control.data();
-    header.msg_controllen = control.size();
-    EXPECT_EQ(recvmsg(ends_[static_cast<std::size_t>(side)].get(), &header, MSG_CMSG_CLOEXEC),
-              static_cast<ssize_t>(sizeof(message)))
-        << "the other process sent nothing in " << kDeadlineSeconds << " s";
-    if (const cmsghdr* const rights = CMSG_FIRSTHDR(&header); rights != nullptr && file != nullptr) {
-      int number = -1;
-      std::memcpy(&number, CMSG_DATA(rights), sizeof(int));
-      *file = Fd(number);
-    }
-    return message;
-  }
-
- private:
-  std::array<Fd, 2> ends_;
-};
 
 // In both tests the process is forked before either uses the stand-in, as processes of a job are.
 class Processes : public StandInTest {
  protected:
-  [[nodiscard]] DevicePointer map(cuda::MemoryHandle handle, int gpu) const {
-    DevicePointer pointer = 0;
-    EXPECT_TRUE(ok(driver().mem_address_reserve(&pointer, kPiece, 0, 0, 0)));
-    EXPECT_TRUE(ok(driver().mem_map(pointer, kPiece, 0, handle, 0)));
-    const cuda::MemoryAccess access{.location = {.id = gpu}};
-    EXPECT_TRUE(ok(driver().mem_set_access(pointer, kPiece, &access, 1)));
-    return pointer;
-  }
   [[nodiscard]] static void* as_argument(const Fd& file) {
     return reinterpret_cast<void*>(static_cast<std::intptr_t>(file.get()));
   }
@@ -116,7 +43,7 @@ TEST_F(Processes, MemoryIsSharedByFileDescriptor) {
     cuda::MemoryHandle handle = 0;
     EXPECT_TRUE(ok(driver().mem_import(&handle, as_argument(file), kByFile)));
     file.close();
-    const DevicePointer memory = map(handle, 1);
+    const DevicePointer memory = map(handle, kPiece, 1);
     const cuda::Stream stream = make_stream();
     const cuda::Kernel waiting = kernel("wait_for_flag");
     // Word 0 is the flag that the parent's kernel sets; word 1 answers.
@@ -131,7 +58,7 @@ TEST_F(Processes, MemoryIsSharedByFileDescriptor) {
   const cuda::AllocationProperties properties{.handle_types = kByFile};
   cuda::MemoryHandle handle = 0;
   ASSERT_TRUE(ok(driver().mem_create(&handle, kPiece, &properties, 0)));
-  const DevicePointer memory = map(handle, 0);
+  const DevicePointer memory = map(handle, kPiece, 0);
   const cuda::Kernel add = kernel("add"), waiting = kernel("wait_for_flag");
   const cuda::Stream stream = make_stream();
   ASSERT_TRUE(ok(driver().memset_d32_async(memory, 0, 64, stream)));
@@ -183,7 +110,7 @@ TEST_F(Processes, MappedMemoryHasNoHandleOfIpc) {
   cuda::MemoryHandle handle = 0;
   ASSERT_TRUE(ok(driver().mem_create(&handle, kPiece, &properties, 0)));
   cuda::IpcMemoryHandle ipc;
-  EXPECT_THAT(std::string(driver().ipc_get_mem_handle(&ipc, map(handle, 0)).text()),
+  EXPECT_THAT(std::string(driver().ipc_get_mem_handle(&ipc, map(handle, kPiece, 0)).text()),
               HasSubstr("this memory cannot be shared by IPC: only memory of cudaMalloc can"));
 }
 

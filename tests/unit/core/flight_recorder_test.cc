@@ -77,7 +77,7 @@ TEST(FlightRecorder, follows_a_call_to_its_end) {
 TEST(FlightRecorder, takes_the_time_of_issue_later) {
   FlightRecorder recorder(2);
   const std::uint64_t before = ticks();
-  const FlightRecorder::Ticket ticket = recorder.issue(call_of(1), 1, {}, 0);
+  const FlightRecorder::Ticket ticket = recorder.issue(call_of(1), 1, {}, false);
   recorder.begin(ticket, 0);
   const RecordedOperation early = recorder.read().at(0);
   EXPECT_GE(early.issued, before);
