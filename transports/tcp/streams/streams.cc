@@ -118,13 +118,13 @@ void TcpSender::commit(Mark mark, std::size_t size) {
   if (operation.lent != nullptr) {
     Lent& lent = lent_->at(operation.number % kWindow);
     const std::byte* const data = operation.lent + slice_of(mark) * operation.stride;
-    return send(operation, mark, {data, size, {lent_, &lent.lender}, &lent.unwritten});
+    return queue(operation, mark, {data, size, {lent_, &lent.lender}, &lent.unwritten});
   }
   const std::shared_ptr<Block>& block = slots_[slot_of(mark)];
-  send(operation, mark, {block->memory, size, {block, &block->lender}, &block->unwritten});
+  queue(operation, mark, {block->memory, size, {block, &block->lender}, &block->unwritten});
 }
 
-void TcpSender::send(const Operation& operation, Mark mark, const Message& message) {
+void TcpSender::queue(const Operation& operation, Mark mark, const Message& message) {
   Frame frame = peer_group_.frame_of(FrameKind::data);
   frame.mark = mark;
   frame.size = static_cast<std::uint32_t>(message.size);

@@ -86,7 +86,7 @@ class TcpSender final : public SendStream, private LendingSender {
     std::shared_ptr<resume::Lender> lender;
     Unwritten* unwritten;
   };
-  void send(const Operation& operation, Mark mark, const Message& message);
+  void queue(const Operation& operation, Mark mark, const Message& message);
 
   TcpPeerGroup& peer_group_;
   StreamAddress address_;
