@@ -131,6 +131,23 @@ TEST(Selection, AnotherSubnetComesLastAndIsNotExcluded) {
   EXPECT_EQ(selection.candidates[1].own.device, "far");
 }
 
+TEST(Selection, ASubnetIsAsWideAsItsMask) {
+  NamedPort wide = ethernet("wide", {v2(3, "10.0.0.1")});
+  wide.facts.gids[0].subnet_bits = 96 + 16;
+  wide.distance = kNear + 1;
+  const NamedPort other = ethernet("other", {v2(3, "192.168.0.1")});
+  EXPECT_EQ(select({{other, wide}, {ethernet("b", {v2(3, "10.0.7.2")})}, 0}).candidates.front().own.device, "wide");
+}
+
+TEST(Selection, ASubnetIsAsNarrowAsItsMask) {
+  NamedPort near = ethernet("near", {v2(3, "10.0.0.1")});
+  near.facts.gids[0].subnet_bits = 96 + 25;
+  NamedPort same = ethernet("same", {v2(3, "10.0.0.130")});
+  same.facts.gids[0].subnet_bits = 96 + 25;
+  same.distance = kNear + 1;
+  EXPECT_EQ(select({{near, same}, {ethernet("b", {v2(3, "10.0.0.200")})}, 0}).candidates.front().own.device, "same");
+}
+
 // ---- InfiniBand ----
 
 TEST(Selection, OfOneInfinibandSubnetNeedsNoGlobalRoute) {

@@ -8,8 +8,9 @@ namespace seto::rdma {
 namespace {
 
 constexpr std::uint16_t kFullMember = 0x8000;
-constexpr int kMostIpv4Prefixes = 96 + 24;  // an address of IPv4 is the end of a GID
-constexpr int kIpv6Prefix = 64;
+// The bits of usual subnets, for an address whose mask is not known. An address of IPv4 is the end of a GID.
+constexpr int kUsualIpv4Bits = 96 + 24;
+constexpr int kUsualIpv6Bits = 64;
 
 // The order of candidates: larger is better, the first difference decides.
 // RoCE v2, routable, probably reachable, near the memory of both ranks, on the interface towards the peer, in the same VLAN, the
@@ -45,6 +46,11 @@ int common_bits(const Gid& a, const Gid& b) {
     bits += 8;
   }
   return bits;
+}
+
+int subnet_bits(const GidEntry& entry) {
+  if (entry.subnet_bits != 0) return entry.subnet_bits;
+  return entry.gid.ipv4() ? kUsualIpv4Bits : kUsualIpv6Bits;
 }
 
 Candidate candidate_of(const NamedPort& own, const NamedPort& peer, const Pkeys& pkeys) {
@@ -127,8 +133,8 @@ std::string add_ethernet(const NamedPort& own, const NamedPort& peer, const Pkey
                       (towards ? ", on the interface towards the peer" : "") +
                       (same_vlan ? "" : ", to another VLAN through a router") + far_text(own, peer);
       const int bits = common_bits(a.gid, b.gid);
-      // Without a subnet mask: what the kernel routes there, or addresses as alike as those of most subnets.
-      const bool reachable = towards || bits >= (a.gid.ipv4() ? kMostIpv4Prefixes : kIpv6Prefix);
+      // The kernel routes there, or the peer's address is in the subnet of the own one.
+      const bool reachable = towards || bits >= subnet_bits(a);
       const Rank rank{a.type == GidType::roce_v2, routable,    reachable, nearness(own, peer), towards, same_vlan, bits,
                       candidate.rate_mbit,        a.gid.ipv4()};
       all.push_back({rank, std::move(candidate)});

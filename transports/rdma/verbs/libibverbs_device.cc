@@ -148,6 +148,7 @@ Result<PortFacts> LibibverbsDevice::port_facts(std::uint8_t number) {
     gid.type = entry.type == 2 ? GidType::roce_v2 : entry.type == 1 ? GidType::roce_v1 : GidType::infiniband;
     gid.interface = entry.interface;
     gid.vlan = vlan_of(entry.interface);
+    gid.subnet_bits = subnet_bits_of(entry.interface, gid.gid);
     if (!gid.gid.empty()) facts.gids.push_back(gid);
   }
   for (int index = 0; index < port.pkey_count; ++index) {

@@ -33,8 +33,9 @@ struct GidEntry {
   std::uint32_t index = 0;
   Gid gid;
   GidType type = GidType::infiniband;
-  std::uint32_t interface = 0;  // index of the network interface; 0: none
-  std::uint16_t vlan = 0;       // of that interface; 0: none
+  std::uint32_t interface = 0;   // index of the network interface; 0: none
+  std::uint16_t vlan = 0;        // of that interface; 0: none
+  std::uint8_t subnet_bits = 0;  // the first bits of the GID, which all addresses of its subnet share; 0: unknown
 };
 
 struct PortFacts {
