@@ -43,6 +43,7 @@ enum class ConfigField : std::uint8_t {
   site_downlink_mbit,
   site_pacing_mbit,
   memory,
+  nvls,
   operation_timeout_ms,
   init_timeout_ms,
   algorithm,
@@ -96,7 +97,7 @@ enum class ConfigField : std::uint8_t {
   liveness_timeout_ms,
   link_patience_s,
 };
-inline constexpr std::size_t kConfigFieldCount = 61;
+inline constexpr std::size_t kConfigFieldCount = 62;
 inline constexpr std::uint64_t kAutomatic = std::numeric_limits<std::uint64_t>::max();  // of a number whose text is "auto"
 
 // The effective settings. The initial values here are the defaults of the table; a test compares the two.
@@ -107,14 +108,13 @@ struct Config {
   Memory memory = Memory::automatic;
   std::uint64_t operation_timeout_ms = 1'800'000, init_timeout_ms = 120'000;
   std::string algorithm, codec;  // empty: chosen; none
-  bool deterministic = false, dial_only = false, allow_no_secret = false;
+  bool deterministic = false, dial_only = false, allow_no_secret = false, nvls = false;
   Calibrate calibrate = Calibrate::automatic;
   std::string tuning_file, topology_file;
   std::uint64_t slice_bytes = kAutomatic, slot_depth = kAutomatic, shared_memory_limit = kAutomatic, spin = kAutomatic;
   SlotStore slot_store = SlotStore::automatic;
-  std::uint64_t recorder = 1024;
   std::string dump_file, audit_file;
-  std::uint64_t dump_signal = 0, audit_file_bytes = std::uint64_t{64} << 20;
+  std::uint64_t recorder = 1024, dump_signal = 0, audit_file_bytes = std::uint64_t{64} << 20;
   Medium transport = Medium::automatic;
   std::string interface, paths, ports, advertise;
   PathsUse paths_use = PathsUse::backup;

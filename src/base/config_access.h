@@ -12,6 +12,10 @@
 
 namespace seto {
 
+inline constexpr std::size_t kPathLimit = 4095;
+inline constexpr std::size_t kNameLimit = 255;
+inline constexpr std::uint64_t kLongestTimeoutMs = 7ULL * 24 * 3600 * 1000;
+
 // The words that settings take, in the order of their enumerations in config.h.
 inline constexpr std::string_view kLogNames[] = {"error", "warn", "info", "debug"};
 inline constexpr std::string_view kMemoryNames[] = {"auto", "host", "device"};

@@ -11,10 +11,6 @@
 
 namespace seto {
 
-inline constexpr std::size_t kPathLimit = 4095;
-inline constexpr std::size_t kNameLimit = 255;
-inline constexpr std::uint64_t kLongestTimeoutMs = 7ULL * 24 * 3600 * 1000;
-
 // All SETO_* variables, in the order of ConfigField.
 inline constexpr std::array<FieldRow, kConfigFieldCount> kConfigTable = {{
     {"SETO_LOG", choice<&Config::log>(kLogNames), "warn", Scope::process,
@@ -35,6 +31,8 @@ inline constexpr std::array<FieldRow, kConfigFieldCount> kConfigTable = {{
      "most Mbit/s that the ranks of this site together send to other sites over TCP, headers included; 0: no limit"},
     {"SETO_MEMORY", choice<&Config::memory>(kMemoryNames), "auto", Scope::communicator,
      "memory of the buffers; auto: device if the calling thread has a current CUDA context"},
+    {"SETO_NVLS", BoolAccess{&Config::nvls}, "off", Scope::communicator,
+     "large all_reduce sums between GPUs of one node by NVLink multicast, if all of them have it; no GPU has run it yet"},
     {"SETO_OPERATION_TIMEOUT_MS", DurationAccess{{&Config::operation_timeout_ms, 1, kLongestTimeoutMs}}, "1800000",
      Scope::communicator, "an operation fails after this time, naming the ranks that it waits for"},
     {"SETO_INIT_TIMEOUT_MS", DurationAccess{{&Config::init_timeout_ms, 1, kLongestTimeoutMs}}, "120000", Scope::communicator,

@@ -1,6 +1,7 @@
 #include "src/core/device_memory/device_arena.h"
 
 #include <algorithm>
+#include <bit>
 #include <iterator>
 #include <utility>
 
@@ -47,6 +48,15 @@ Result<cuda::DevicePointer> DeviceArena::allocate(std::size_t size) {
   if (free > whole) free_.emplace(begin + whole, free - whole);
   used_.emplace(begin, whole);
   return begin;
+}
+
+// Graphs and launches under way use what was given before, so it is not released. Doubling bounds the loss.
+Result<cuda::DevicePointer> DeviceArena::grow(GrowingMemory& memory, std::size_t size) {
+  if (size <= memory.size) return memory.address;
+  const std::size_t whole = std::bit_ceil(size);
+  SETO_ASSIGN(memory.address, allocate(whole));
+  memory.size = whole;
+  return memory.address;
 }
 
 // Joins what is free side by side. Pieces of the driver that happen to touch are joined, too, which does no harm.

@@ -16,6 +16,12 @@ namespace seto {
 
 enum class ArenaMemory : std::uint8_t { device, pinned };  // pinned: memory of the host that the GPU copies from
 
+// Memory of an arena that becomes larger.
+struct GrowingMemory {
+  cuda::DevicePointer address = 0;
+  std::size_t size = 0;
+};
+
 // Memory that is taken from the driver in large pieces and given back to it only at the end: freeing waits for all kernels, and a
 // kernel may wait for a peer. The context is current in all calls. One thread at a time.
 class DeviceArena final {
@@ -29,6 +35,8 @@ class DeviceArena final {
   Result<cuda::DevicePointer> allocate(std::size_t size);
   // Takes the first piece, which would else be taken while kernels run.
   Status prepare();
+  // At least so many bytes, at an address that may change. What was given before stays valid until the end.
+  Result<cuda::DevicePointer> grow(GrowingMemory& memory, std::size_t size);
   // For the next allocations.
   void release(cuda::DevicePointer pointer);
 

@@ -28,6 +28,8 @@ constexpr std::uint64_t kAbandonedMs = 30'000;  // for ranks that may be dead to
 
 static_assert(kStagedMessages >= kWorkspaceSize);  // DeviceShapes cuts for one size; messages lie behind it
 
+bool is_one_host(const Tiers& tiers) { return tiers.count() == 1 && tiers.kind(0) == TierKind::node; }
+
 }  // namespace
 
 Result<std::unique_ptr<DeviceCommunicator>> DeviceCommunicator::create(std::shared_ptr<Communicator> control,
@@ -47,6 +49,8 @@ Status DeviceCommunicator::open(Bootstrap& bootstrap, Deadline until) {
   if (!pairs_.any() && can_measure_device_costs(statements)) SETO_TRY(measure_costs(statements, bootstrap, until));
   if (!pairs_.any()) parts_->shapes->allow_marks();
   SETO_TRY(agree_on_lending(statements, bootstrap, until));
+  const MulticastMemory::Setup multicast{gpu_, control_->rank(), statements, is_one_host(control_->tiers()) && !pairs_.any()};
+  SETO_ASSIGN(parts_->multicast, MulticastCalls::create(multicast, control_->config(), *parts_->shapes, bootstrap, until));
   transfer_watch_ = std::make_unique<TransferWatch>(*control_, *parts_->launches, *parts_->transfers, relay_.get());
   stream_users_ = std::make_unique<StreamUsers>(statements[0].token, control_->rank(), gpu_->handle());
   SETO_TRY(LaunchWatcher::of_process().add(*this));
@@ -70,9 +74,8 @@ Result<std::string> DeviceCommunicator::map_workspaces(const std::vector<RankSta
 Status DeviceCommunicator::make_parts(const std::vector<RankStatement>& statements) {
   const ContextScope scope(*gpu_);
   SETO_TRY(scope.status());
-  const Tiers& tiers = control_->tiers();
-  const bool is_one_host = tiers.count() == 1 && tiers.kind(0) == TierKind::node;
-  SETO_ASSIGN(const std::uint32_t blocks, blocks_of(statements, is_one_host ? kMostBlocks : kMostBlocksBetweenHosts));
+  SETO_ASSIGN(const std::uint32_t blocks,
+              blocks_of(statements, is_one_host(control_->tiers()) ? kMostBlocks : kMostBlocksBetweenHosts));
   SETO_ASSIGN(parts_->launches, Launches::create(*gpu_, control_->order(), blocks));
   if (pairs_.any()) {  // also where this rank reaches all others: operations have the same numbers on all ranks
     SETO_ASSIGN(parts_->staging, Staging::create(gpu_->driver()));
@@ -128,13 +131,7 @@ Status DeviceCommunicator::measure_costs(const std::vector<RankStatement>& state
 }
 
 Result<RankStatement> DeviceCommunicator::prepare(Deadline until) {
-  const std::uint64_t begin_ns = monotonic_ns();
-  SETO_TRY(gpu_->load_kernels());
-  if (until.passed() && !until.stopped())
-    return failure(Code::timeout,
-                   "rank %d loaded the kernels on GPU %d for %llu ms, longer than the init may take: raise SETO_INIT_TIMEOUT_MS "
-                   "(initTimeoutMs)",
-                   control_->rank(), gpu_->device(), static_cast<unsigned long long>((monotonic_ns() - begin_ns) / 1'000'000));
+  SETO_TRY(gpu_->load_kernels(control_->rank(), until));
   const ContextScope scope(*gpu_);
   SETO_TRY(scope.status());
   SETO_ASSIGN(parts_->workspaces, Workspaces::create(gpu_));
@@ -142,6 +139,7 @@ Result<RankStatement> DeviceCommunicator::prepare(Deadline until) {
   RankStatement statement;
   parts_->workspaces->describe(statement);
   statement.token = random_number();
+  statement.multicast = static_cast<std::uint32_t>(multicast_offer(*gpu_, control_->config()));
   statement.resident_blocks = static_cast<std::uint32_t>(resident);
   return statement;
 }
@@ -243,7 +241,8 @@ Status DeviceCommunicator::add(const Call& call, cuda::Stream stream) {
   SETO_TRY(check_stream(*gpu_, stream));
   SETO_TRY(check_buffers(*gpu_, call, control_->rank(), control_->ranks()));
   SETO_ASSIGN(const std::uint64_t capture, parts_->launches->capture_of(stream));
-  SETO_ASSIGN(const std::shared_ptr<DeviceShape> shape, parts_->shapes->find(call, parts_->launches->ended()));
+  SETO_ASSIGN(std::shared_ptr<DeviceShape> shape, parts_->shapes->find(call, parts_->launches->ended()));
+  SETO_ASSIGN(shape, parts_->multicast->find(call, shape, parts_->launches->ended()));
   SETO_TRY(parts_->launches->make_room(*shape, stream, capture));
   Launches::Request request;
   request.shape = shape;

@@ -192,15 +192,6 @@ void DeviceShapes::make_room(std::uint64_t ended) {
   }
 }
 
-Result<kernels::Address> DeviceShapes::grow(Growing& memory, std::size_t size) {
-  if (size <= memory.size) return memory.address;
-  // Graphs and launches under way use what was given before, so it is not released. Doubling bounds the loss.
-  const std::size_t whole = std::bit_ceil(size);
-  SETO_ASSIGN(memory.address, arena_.allocate(whole));
-  memory.size = whole;
-  return memory.address;
-}
-
 DeviceShapes::~DeviceShapes() {
   for (const std::shared_ptr<DeviceResiduals>& one : residuals_) one->end();
 }
@@ -437,6 +428,7 @@ Rank DeviceShape::awaited(const kernels::StopReport& report) const {
 
 std::string DeviceShape::wait_text(const kernels::StopReport& report) const {
   const std::string peer = "rank " + std::to_string(awaited(report));
+  if (is_multicast) return "waits for " + peer + " in round " + std::to_string(report.slice) + " of " + plan;
   if (report.operand == kernels::kWaitsForDone && awaited(report) == rank)
     return "waits until the messages of its operation before are sent";
   if (report.operand == kernels::kWaitsForDone) return "waits for " + peer + " to end the operation before";

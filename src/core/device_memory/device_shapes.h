@@ -54,7 +54,8 @@ struct DeviceShape {
   std::shared_ptr<RelayChannels> relayed;         // null: the communicator has no relay, or these are sends and receives
   std::shared_ptr<const TransferList> transfers;  // null: a collective
   std::uint64_t last_launch = 0;
-  bool is_captured = false;  // a graph may launch it again at any time
+  bool is_captured = false;   // a graph may launch it again at any time
+  bool is_multicast = false;  // the program is a kernels::MulticastProgram
 };
 
 // The bound shapes of one device communicator, by call. A rank binds the programs of all ranks, so the layout of the workspaces
@@ -88,9 +89,9 @@ class DeviceShapes final {
   // From now on short calls may be exchanges of marked messages. Forgets all shapes.
   void allow_marks();
   // Scratch memory of at least so many bytes, which stays valid until the end. All operations use the same, one after another.
-  Result<kernels::Address> scratch(std::size_t size) { return grow(scratch_, size); }
+  Result<kernels::Address> scratch(std::size_t size) { return arena_.grow(scratch_, size); }
   // The same for copies of callers' buffers that peers cannot read.
-  Result<kernels::Address> lendable(std::size_t size) { return grow(lendable_, size); }
+  Result<kernels::Address> lendable(std::size_t size) { return arena_.grow(lendable_, size); }
 
   // Memory for the residuals of a state of error feedback. The communicator keeps it until it ends, and uses it again.
   Result<std::shared_ptr<FeedbackMemory>> residuals(std::shared_ptr<GpuContext> gpu, std::size_t size);
@@ -121,11 +122,6 @@ class DeviceShapes final {
   struct Chosen;
   struct Fitted;
 
-  struct Growing {
-    kernels::Address address = 0;
-    std::size_t size = 0;
-  };
-
   explicit DeviceShapes(const Setup& setup);
   Status open();
   [[nodiscard]] Key key_of(const Call& call) const;
@@ -133,7 +129,6 @@ class DeviceShapes final {
   Result<std::shared_ptr<DeviceShape>> bind(const Call& call, const Key& key);
   [[nodiscard]] Result<Chosen> chosen_for(const Call& call, const Key& key) const;
   void lend(const Call& call, Chosen& chosen, const Tiers& tiers) const;
-  Result<kernels::Address> grow(Growing& memory, std::size_t size);
   [[nodiscard]] std::vector<Rank> done_peers() const;
   Result<Fitted> fit(const Call& call, const Chosen& chosen) const;
   // The blocks of `wanted` count, and whether its messages are marked.
@@ -147,8 +142,7 @@ class DeviceShapes final {
   std::map<Key, std::shared_ptr<DeviceShape>> shapes_;
   const Key* last_key_ = nullptr;
   std::shared_ptr<DeviceShape> last_;
-  Growing scratch_;
-  Growing lendable_;
+  GrowingMemory scratch_, lendable_;
   std::vector<std::shared_ptr<DeviceResiduals>> residuals_;
 };
 

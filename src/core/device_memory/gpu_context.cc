@@ -97,6 +97,16 @@ GpuContext::~GpuContext() {
   if (handle_ != nullptr) static_cast<void>(driver_.device_primary_ctx_release.code(device_));
 }
 
+Status GpuContext::load_kernels(Rank rank, Deadline until) {
+  const std::uint64_t begin_ns = monotonic_ns();
+  SETO_TRY(load_kernels());
+  if (!until.passed() || until.stopped()) return {};
+  return failure(Code::timeout,
+                 "rank %d loaded the kernels on GPU %d for %llu ms, longer than the init may take: raise SETO_INIT_TIMEOUT_MS "
+                 "(initTimeoutMs)",
+                 rank, device_, static_cast<unsigned long long>((monotonic_ns() - begin_ns) / 1'000'000));
+}
+
 Status GpuContext::load_kernels() {
   const std::lock_guard lock(mutex_);
   if (modules_ != nullptr) return {};
@@ -112,6 +122,7 @@ Status GpuContext::load_kernels() {
     SETO_ASSIGN(coded_[index], find(*modules, "seto_run_coded_" + name));
   }
   SETO_ASSIGN(transfers_, find(*modules, "seto_run_transfers"));
+  SETO_ASSIGN(multicast_, find(*modules, "seto_run_multicast"));
   modules_ = std::move(modules);
   return {};
 }
@@ -131,7 +142,7 @@ Result<int> GpuContext::resident_blocks(int threads) const {
   int fewest = 1 << 20;
   std::vector<cuda::Kernel> kernels(plain_.begin(), plain_.end());
   kernels.insert(kernels.end(), coded_.begin(), coded_.end());
-  kernels.push_back(transfers_);
+  kernels.insert(kernels.end(), {transfers_, multicast_});
   for (const cuda::Kernel kernel : kernels) {
     if (kernel == nullptr) continue;
     int blocks = 0;

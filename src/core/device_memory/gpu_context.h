@@ -5,6 +5,7 @@
 #include <mutex>
 #include <string>
 
+#include "src/base/clock.h"
 #include "src/base/result.h"
 #include "src/base/types.h"
 #include "src/device/cuda/driver.h"
@@ -30,12 +31,14 @@ class GpuContext final {
   GpuContext(const GpuContext&) = delete;
   GpuContext& operator=(const GpuContext&) = delete;
 
-  // Loads the kernels of all types, unless that was done.
-  Status load_kernels();
+  // Loads the kernels of all types, unless that was done. `rank`: for the text of a failure.
+  Status load_kernels(Rank rank, Deadline until);
   // After load_kernels(): the kernel of a type, or the one that also encodes.
   [[nodiscard]] cuda::Kernel kernel(DataType type) const { return plain_[static_cast<std::size_t>(type)]; }
   [[nodiscard]] cuda::Kernel coded_kernel(DataType type) const { return coded_[static_cast<std::size_t>(type)]; }
   [[nodiscard]] cuda::Kernel transfer_kernel() const { return transfers_; }
+  // Only for GPUs that have NVLink multicast.
+  [[nodiscard]] cuda::Kernel multicast_kernel() const { return multicast_; }
   // Blocks of so many threads that the GPU holds at once, of the kernel of which it holds the fewest.
   Result<int> resident_blocks(int threads) const;
   // Threads of a block that every kernel can have.
@@ -49,6 +52,7 @@ class GpuContext final {
  private:
   GpuContext(const cuda::Driver& driver, int device) : driver_(driver), device_(device) {}
   Status open();
+  Status load_kernels();
   Result<cuda::Kernel> find(const cuda::KernelModules& modules, const std::string& name);
 
   const cuda::Driver& driver_;
@@ -59,7 +63,7 @@ class GpuContext final {
   std::unique_ptr<const cuda::KernelModules> modules_;
   std::array<cuda::Kernel, kDataTypeCount> plain_{};
   std::array<cuda::Kernel, kDataTypeCount> coded_{};  // null: no codec takes this type
-  cuda::Kernel transfers_ = nullptr;
+  cuda::Kernel transfers_ = nullptr, multicast_ = nullptr;
   int most_threads_ = 0;
 };
 

@@ -31,6 +31,7 @@ RetiredDevice::~RetiredDevice() {
   const ContextScope scope(*gpu);
   if (!scope.status().ok()) return;
   if (launches != nullptr && launches->has_unwatched()) static_cast<void>(gpu->driver().ctx_synchronize.code());
+  multicast.reset();
   transfers.reset();
   windows.reset();
   placed.reset();

@@ -10,6 +10,7 @@
 
 #include "src/core/device_memory/launches.h"
 #include "src/core/device_memory/lent_windows.h"
+#include "src/core/device_memory/multicast/multicast_calls.h"
 #include "src/core/device_memory/placed_shapes.h"
 #include "src/core/device_memory/transfer_shapes.h"
 #include "src/core/device_memory/workspaces.h"
@@ -35,6 +36,7 @@ struct RetiredDevice {
   std::unique_ptr<DeviceShapes> shapes;
   std::unique_ptr<LentWindows> windows;  // null: no other process reads buffers of this rank
   std::unique_ptr<PlacedShapes> placed;  // with windows
+  std::unique_ptr<MulticastCalls> multicast;
   std::unique_ptr<TransferShapes> transfers;
   std::unique_ptr<Launches> launches;
   std::unique_ptr<Workspaces> workspaces;

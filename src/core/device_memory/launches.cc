@@ -22,9 +22,9 @@ constexpr std::uint64_t kPassMs = 200;
 // Places in the words that kernels and the host share.
 constexpr std::size_t kStopWord = 0, kProgressWord = 1, kReportWords = 2;
 
-// A launch with a relay has a number that its stream or its graph gives it. Copies of buffers lie before and after a kernel.
+// A relay gives each launch its number in its stream, a kernel of multicast takes one program, and copies lie around one kernel.
 bool is_alone(const Launches::Request& request) {
-  return request.shape->relayed != nullptr || !request.before.empty() || !request.after.empty();
+  return request.shape->relayed != nullptr || request.shape->is_multicast || !request.before.empty() || !request.after.empty();
 }
 
 }  // namespace

@@ -32,16 +32,6 @@ constexpr std::size_t kSmallestCopy = std::size_t{2} << 20;
 // Numbers of the driver and of this library count apart.
 constexpr std::uint64_t kOfLibrary = std::uint64_t{1} << 63;
 
-// Empty: no rank has failed. Else why this or another one has.
-Result<std::string> obstacle_of_any(const Status& mine, const LentWindows::Setup& setup, Bootstrap& bootstrap, Deadline until) {
-  const std::string own(setup.statements.size(), mine.ok() ? Workspaces::kMapped : Workspaces::kNotMapped);
-  SETO_ASSIGN(const std::vector<std::string> findings, exchange_findings(bootstrap, own, until));
-  if (!mine.ok()) return std::string(mine.text());
-  for (std::size_t rank = 0; rank < findings.size(); ++rank)
-    if (findings[rank][0] != Workspaces::kMapped) return "rank " + std::to_string(rank) + " says why";
-  return std::string();
-}
-
 }  // namespace
 
 Result<std::string> LentWindows::agree(const Setup& setup, std::unique_ptr<LentWindows>& made, Bootstrap& bootstrap,
@@ -51,9 +41,9 @@ Result<std::string> LentWindows::agree(const Setup& setup, std::unique_ptr<LentW
   if (created.ok()) made = std::move(created).value();
   if (made != nullptr) begun = made->begin_trial();
   const std::unique_ptr<LentWindows, void (*)(LentWindows*)> trial(made.get(), [](LentWindows* one) { one->end_trial(); });
-  SETO_ASSIGN(std::string obstacle, obstacle_of_any(begun, setup, bootstrap, until));
+  SETO_ASSIGN(std::string obstacle, obstacle_of_any(begun, setup.statements.size(), bootstrap, until));
   if (obstacle.empty()) {
-    SETO_ASSIGN(obstacle, obstacle_of_any(made->try_out(until), setup, bootstrap, until));
+    SETO_ASSIGN(obstacle, obstacle_of_any(made->try_out(until), setup.statements.size(), bootstrap, until));
   }
   if (obstacle.empty())
     made->begin();

@@ -10,6 +10,20 @@
 
 namespace seto {
 
+// Takes the shape out of the map that was launched first, and its program from memory. More shapes are kept only if graphs or
+// launches under way use them.
+template <class Key>
+void drop_oldest(std::map<Key, std::shared_ptr<DeviceShape>>& shapes, std::uint64_t ended, DeviceShapes& staging) {
+  auto oldest = shapes.end();
+  for (auto each = shapes.begin(); each != shapes.end(); ++each) {
+    if (each->second->is_captured || each->second->last_launch > ended) continue;
+    if (oldest == shapes.end() || each->second->last_launch < oldest->second->last_launch) oldest = each;
+  }
+  if (oldest == shapes.end()) return;
+  staging.unstage(*oldest->second);
+  shapes.erase(oldest);
+}
+
 // Call shapes whose programs lend addresses at which GPUs of other processes see the buffers: a program for each place where
 // these have mapped them. One thread at a time; the context is current.
 class PlacedShapes final {
@@ -25,8 +39,6 @@ class PlacedShapes final {
  private:
   // A shape that is in a key stays, so that no other one gets its address.
   using Key = std::pair<std::shared_ptr<DeviceShape>, std::vector<LentDistance>>;
-
-  void make_room(std::uint64_t ended);
 
   DeviceShapes& shapes_;
   std::map<Key, std::shared_ptr<DeviceShape>> placed_;

@@ -103,6 +103,15 @@ Result<std::vector<std::string>> exchange_findings(Bootstrap& bootstrap, const R
   return all;
 }
 
+Result<std::string> obstacle_of_any(const Status& mine, std::size_t ranks, Bootstrap& bootstrap, Deadline until) {
+  SETO_ASSIGN(const std::vector<std::string> findings,
+              exchange_findings(bootstrap, std::string(ranks, mine.ok() ? kGood : kBad), until));
+  if (!mine.ok()) return std::string(mine.text());
+  for (std::size_t rank = 0; rank < findings.size(); ++rank)
+    if (findings[rank][0] != kGood) return "rank " + std::to_string(rank) + " says why";
+  return std::string();
+}
+
 Status agree(Bootstrap& bootstrap, const Status& mine, Deadline until) {
   return gather(bootstrap, message_of(mine, ""), until).status();
 }

@@ -11,6 +11,9 @@
 
 namespace seto {
 
+// What a rank says of NVLink multicast: whether SETO_NVLS asks for it, and whether its driver and its GPU have it.
+enum class MulticastOffer : std::uint32_t { not_asked, can, driver_lacks, gpu_lacks };
+
 // The statement of a rank of a device communicator to the others, when it has prepared its GPU.
 struct RankStatement {
   std::uint64_t layout = 0;     // of this struct and of workspaces: builds that differ refuse each other
@@ -23,6 +26,7 @@ struct RankStatement {
   std::int32_t device = 0;
   std::uint32_t resident_blocks = 0;  // of the library's kernels, that its GPU holds at once
   std::uint32_t has_handle = 0;       // 0: the driver gives no handle for other processes
+  std::uint32_t multicast = 0;        // MulticastOffer
 };
 
 // The blocks that a kernel of this communicator may have so that those of all ranks run at once, at most so many.
@@ -38,6 +42,8 @@ Result<std::uint32_t> blocks_of(const std::vector<RankStatement>& statements, st
 Result<std::vector<RankStatement>> exchange(Bootstrap& bootstrap, const Result<RankStatement>& mine, Deadline until);
 // The same for what a rank has found about the others: a byte for each of them.
 Result<std::vector<std::string>> exchange_findings(Bootstrap& bootstrap, const Result<std::string>& mine, Deadline until);
+// After a step that may fail without harm. Empty: no rank has failed. Else why this or another one has.
+Result<std::string> obstacle_of_any(const Status& mine, std::size_t ranks, Bootstrap& bootstrap, Deadline until);
 // The same for a step without a statement.
 Status agree(Bootstrap& bootstrap, const Status& mine, Deadline until);
 

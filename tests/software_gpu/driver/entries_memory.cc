@@ -107,7 +107,10 @@ void mem_release(StandIn& s, MemoryHandle handle) {
 
 void mem_map(StandIn& s, DevicePointer pointer, std::size_t bytes, std::size_t offset, MemoryHandle handle, unsigned long long) {
   s.wait_before_mapping("cuMemMap");
-  if (const auto object = memory_of(s, handle)->multicast; object != nullptr) s.wait_for_team("cuMemMap", *object);
+  if (const auto object = memory_of(s, handle)->multicast; object != nullptr) {
+    s.wait_for_team("cuMemMap", *object);
+    object->map_bound();
+  }
   s.memory().map(pointer, bytes, offset, memory_of(s, handle));
 }
 

@@ -152,6 +152,11 @@ void MulticastObject::unbind(std::uint32_t gpu, std::uint64_t offset, std::uint6
   throw DriverError(DriverCode::invalid_value, "no memory of the GPU was bound with this place and size");
 }
 
+void MulticastObject::map_bound() {
+  for (const Binding& one : shared_->bindings)
+    if (one.state.load(std::memory_order_acquire) == kBound) static_cast<void>(address_of(one));
+}
+
 std::vector<std::uint64_t> MulticastObject::at(std::uint64_t offset, std::uint32_t bytes) {
   std::vector<std::uint64_t> places;
   for (const Binding& one : shared_->bindings)

@@ -29,6 +29,9 @@ class MulticastObject final : public MulticastTargets {
             std::uint64_t bytes);
   void unbind(std::uint32_t gpu, std::uint64_t offset, std::uint64_t bytes);
 
+  // Maps what other processes have bound: one that dies later is still read, as on a real machine.
+  void map_bound();
+
   [[nodiscard]] bool has(std::uint32_t gpu) const;
   [[nodiscard]] bool is_complete() const;
   [[nodiscard]] std::vector<std::uint64_t> at(std::uint64_t offset, std::uint32_t bytes) override;
