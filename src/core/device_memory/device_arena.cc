@@ -51,7 +51,7 @@ Result<cuda::DevicePointer> DeviceArena::allocate(std::size_t size) {
 }
 
 // Graphs and launches under way use what was given before, so it is not released. Doubling bounds the loss.
-Result<cuda::DevicePointer> DeviceArena::grow(GrowingMemory& memory, std::size_t size) {
+Result<std::uint64_t> DeviceArena::grow(GrowingMemory& memory, std::size_t size) {
   if (size <= memory.size) return memory.address;
   const std::size_t whole = std::bit_ceil(size);
   SETO_ASSIGN(memory.address, allocate(whole));

@@ -18,7 +18,7 @@ enum class ArenaMemory : std::uint8_t { device, pinned };  // pinned: memory of 
 
 // Memory of an arena that becomes larger.
 struct GrowingMemory {
-  cuda::DevicePointer address = 0;
+  std::uint64_t address = 0;
   std::size_t size = 0;
 };
 
@@ -36,7 +36,7 @@ class DeviceArena final {
   // Takes the first piece, which would else be taken while kernels run.
   Status prepare();
   // At least so many bytes, at an address that may change. What was given before stays valid until the end.
-  Result<cuda::DevicePointer> grow(GrowingMemory& memory, std::size_t size);
+  Result<std::uint64_t> grow(GrowingMemory& memory, std::size_t size);
   // For the next allocations.
   void release(cuda::DevicePointer pointer);
 

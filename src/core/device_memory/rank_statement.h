@@ -11,7 +11,7 @@
 
 namespace seto {
 
-// What a rank says of NVLink multicast: whether SETO_NVLS asks for it, and whether its driver and its GPU have it.
+// A rank says of NVLink multicast whether SETO_NVLS asks for it, and whether its driver and its GPU have it.
 enum class MulticastOffer : std::uint32_t { not_asked, can, driver_lacks, gpu_lacks };
 
 // The statement of a rank of a device communicator to the others, when it has prepared its GPU.

@@ -1,6 +1,7 @@
 // Memory that is allocated, mapped or registered.
 #include "tests/software_gpu/driver/driver_error.h"
 #include "tests/software_gpu/driver/entry_table.h"
+#include "tests/software_gpu/driver/multicast_object.h"
 
 namespace seto::software_gpu::driver {
 namespace {

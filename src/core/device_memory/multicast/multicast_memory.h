@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "src/base/config.h"
-#include "src/base/fd.h"
+#include "src/base/fork.h"
 #include "src/bootstrap/bootstrap.h"
 #include "src/core/device_memory/gpu_context.h"
 #include "src/core/device_memory/rank_statement.h"
@@ -14,7 +14,7 @@
 
 namespace seto {
 
-// What this rank says of NVLink multicast in its statement.
+// The offer of this rank for its statement.
 [[nodiscard]] MulticastOffer multicast_offer(const GpuContext& gpu, const Config& config);
 
 // Memory of the library on this rank's GPU, and the multicast address by which GPUs reach that of all ranks. Its places are those

@@ -2,16 +2,17 @@
 
 #include <cstdint>
 
+#include "src/engine/kernels/flags.h"
 #include "src/engine/kernels/memory.h"
 #include "src/engine/kernels/multicast/multicast_program.h"
 #include "src/engine/kernels/portable.h"
 
-// Accesses of a multicast address, which GPUs have from compute capability 9.0 on. The host never launches a kernel with them on
-// an older GPU, whose code only stops there. Threads of the host have no such memory: their forms are for compilers that check
-// headers.
+// Accesses of a multicast address, which GPUs have from compute capability 9.0 on. The code for older GPUs, on which the host
+// never launches it, stops at the first meeting. Threads of the host have no such memory.
+#if defined(__CUDACC__)
 namespace seto::kernels {
 
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#if __CUDA_ARCH__ >= 900
 
 // Accesses by an address of one GPU and by the multicast address are accesses by two aliases of the same memory: this orders
 // those before it and those after it.
@@ -64,11 +65,7 @@ SETO_KERNEL Words sum_of_all(Address unit) {
 
 #else
 
-#if defined(__CUDA_ARCH__)
 SETO_KERNEL void fence_aliases() { asm volatile("trap;"); }
-#else
-inline void fence_aliases() {}
-#endif
 SETO_KERNEL void store_release_to_all(Address word, std::uint64_t value) { store_release(at<std::uint64_t>(word), value); }
 SETO_KERNEL void store_to_all(Address unit, const Words& value) { store(at<std::byte>(unit), value); }
 template <MulticastSum kSum>
@@ -79,3 +76,4 @@ SETO_KERNEL Words sum_of_all(Address unit) {
 #endif
 
 }  // namespace seto::kernels
+#endif
