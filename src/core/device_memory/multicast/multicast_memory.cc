@@ -16,7 +16,7 @@ namespace {
 
 using cuda::HandleType;
 
-constexpr std::uint64_t kHandOverMs = 10'000;  // for all ranks to take the object: they come from an exchange at the same time
+constexpr std::uint64_t kHandOverMs = 30'000;  // for all ranks to take the object: they come from an exchange at the same time
 
 std::string name_of_rank(std::size_t rank) { return "rank " + std::to_string(rank); }
 
@@ -104,26 +104,30 @@ Status MulticastMemory::create_object() {
   SETO_TRY(driver_.multicast_get_granularity(&unit, &properties, cuda::Granularity::minimum));
   size_ = properties.size = (kernels::kMulticastMemory + unit - 1) / unit * unit;
   SETO_TRY(driver_.multicast_create(&object_, &properties));
+  int number = -1;
+  SETO_TRY(driver_.mem_export(&number, object_, HandleType::posix_file_descriptor, 0));
+  file_ = Fd(number);
   SETO_ASSIGN(listener_, listen_local(socket_name_, SocketKind::packets));
   return {};
 }
 
 Status MulticastMemory::join_object(Deadline until) {
-  SETO_TRY(rank_ == 0 ? hand_over(until) : receive_object(until));
+  const Status joined = rank_ == 0 ? hand_over(until) : receive_object(until);
+  listener_ = {};  // ranks that would still wait for the object see that it does not come
+  file_ = {};
+  SETO_TRY(joined);
   return driver_.multicast_add_device(object_, gpu_->device());
 }
 
 // To each of the other ranks. A connection of another user gets nothing.
 Status MulticastMemory::hand_over(Deadline until) const {
-  int number = -1;
-  SETO_TRY(driver_.mem_export(&number, object_, HandleType::posix_file_descriptor, 0));
-  const Fd file(number);
   for (std::size_t left = ranks_ - 1; left > 0;) {
-    if (!wait_for(listener_.get(), POLLIN, until).ok())
+    if (until.passed() || !wait_for(listener_.get(), POLLIN, until).ok())
       return failure(Code::timeout, "%zu ranks did not come for the multicast object", left);
     const PrivateFd socket = accept_local(listener_);
+    if (!socket.valid() && errno != EAGAIN && errno != EINTR) return socket_failure("a rank cannot take the multicast object");
     if (!socket.valid() || !check_same_user(socket.get()).ok()) continue;
-    const int descriptor = file.get();
+    const int descriptor = file_.get();
     if (send_packet(socket.get(), std::as_bytes(std::span(&size_, 1)), {&descriptor, 1}) < 0)
       return socket_failure("a rank does not take the multicast object");
     --left;
@@ -147,7 +151,6 @@ Status MulticastMemory::receive_object(Deadline until) {
 }
 
 Status MulticastMemory::bind_memory() {
-  listener_ = {};
   std::size_t size = size_;
   SETO_ASSIGN(memory_, DeviceAllocations::create(*gpu_, size));
   if (memory_ == 0 || size != size_) return failure(Code::unavailable, "the driver gives no memory that can be bound");

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "src/base/config.h"
+#include "src/base/fd.h"
 #include "src/base/fork.h"
 #include "src/bootstrap/bootstrap.h"
 #include "src/core/device_memory/gpu_context.h"
@@ -68,7 +69,8 @@ class MulticastMemory final {
   cuda::MemoryHandle object_ = 0, memory_ = 0;  // 0: none
   bool is_bound_ = false;
   Mapping own_, all_;
-  PrivateFd listener_;
+  PrivateFd listener_;  // rank 0: with the descriptor of the object, until all have it
+  Fd file_;
 };
 
 }  // namespace seto
