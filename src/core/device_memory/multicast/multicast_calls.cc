@@ -88,11 +88,10 @@ bool MulticastCalls::takes(const Call& call, const DeviceShape& shape) const {
 Result<std::shared_ptr<DeviceShape>> MulticastCalls::find(const Call& call, const std::shared_ptr<DeviceShape>& shape,
                                                           std::uint64_t ended) {
   if (!is_ready_ || !takes(call, *shape)) return shape;
-  const Key key{call.type, call.count, shape};
-  if (const auto found = shapes_.find(key); found != shapes_.end()) return found->second;
+  if (const auto found = shapes_.find(shape); found != shapes_.end()) return found->second;
   if (shapes_.size() >= kMostShapes) drop_oldest(shapes_, ended, staging_);
   SETO_ASSIGN(std::shared_ptr<DeviceShape> made, bind(call, *shape));
-  return shapes_.emplace(key, std::move(made)).first->second;
+  return shapes_.emplace(shape, std::move(made)).first->second;
 }
 
 Result<std::shared_ptr<DeviceShape>> MulticastCalls::bind(const Call& call, const DeviceShape& shape) const {

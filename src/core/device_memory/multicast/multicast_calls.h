@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <tuple>
 
 #include "src/core/call/collective_call.h"
 #include "src/core/device_memory/device_shapes.h"
@@ -26,8 +25,6 @@ class MulticastCalls final {
   static constexpr std::size_t kMostShapes = 256;
 
  private:
-  using Key = std::tuple<DataType, std::uint64_t, std::shared_ptr<DeviceShape>>;
-
   MulticastCalls(const MulticastMemory::Setup& setup, const Config& config, DeviceShapes& staging);
   [[nodiscard]] bool takes(const Call& call, const DeviceShape& shape) const;
   Result<std::shared_ptr<DeviceShape>> bind(const Call& call, const DeviceShape& shape) const;
@@ -40,7 +37,8 @@ class MulticastCalls final {
   std::uint32_t most_blocks_ = 1;
   std::unique_ptr<MulticastMemory> memory_;
   bool is_ready_ = false;  // the ranks have agreed on that
-  std::map<Key, std::shared_ptr<DeviceShape>> shapes_;
+  // By the shape that each replaces. One that is in a key stays, so that no other one gets its address.
+  std::map<std::shared_ptr<DeviceShape>, std::shared_ptr<DeviceShape>> shapes_;
 };
 
 }  // namespace seto
