@@ -226,5 +226,42 @@ TEST_F(Multicast, ProcessesShareAnObject) {
   EXPECT_TRUE(child.wait());
 }
 
+TEST_F(Multicast, MemoryOfAProcessThatHasEndedIsStillRead) {
+  const Channel channel;
+  testing::ChildProcess child([&] {
+    Fd file;
+    (void)channel.receive(1, &file);
+    start({{"SOFTWARE_GPU_COUNT", "2"}});
+    MemoryHandle object = 0;
+    EXPECT_TRUE(ok(driver().mem_import(&object, reinterpret_cast<void*>(static_cast<std::intptr_t>(file.get())), kByFile)));
+    EXPECT_TRUE(ok(driver().multicast_add_device(object, 1)));
+    const MemoryHandle memory = memory_of(1);
+    fill(map(memory, kPiece, 1), 5);
+    EXPECT_TRUE(ok(driver().multicast_bind_mem(object, 0, memory, 0, kPiece, 0)));
+    channel.send(1, {});
+    (void)channel.receive(1);
+    return !HasFailure();
+  });
+  start({{"SOFTWARE_GPU_COUNT", "2"}});
+  const MemoryHandle object = create(2);
+  int file = -1;
+  ASSERT_TRUE(ok(driver().mem_export(&file, object, kByFile, 0)));
+  const Fd owner(file);
+  channel.send(0, {}, file);
+  ASSERT_TRUE(ok(driver().multicast_add_device(object, 0)));
+  const MemoryHandle memory = memory_of(0);
+  ASSERT_TRUE(ok(driver().multicast_bind_mem(object, 0, memory, 0, kPiece, 0)));
+  const DevicePointer own = map(memory, kPiece, 0);
+  fill(own, 7);
+  (void)channel.receive(0);
+  const DevicePointer all = map(object, kPiece, 0);
+  channel.send(0, {});
+  ASSERT_TRUE(child.wait());
+  const cuda::Stream stream = make_stream();
+  EXPECT_TRUE(ok(launch(sum(), 1, 32, stream, all)));
+  EXPECT_TRUE(ok(driver().stream_synchronize(stream)));
+  EXPECT_EQ(first_word(own), 12U);
+}
+
 }  // namespace
 }  // namespace seto::software_gpu::driver
