@@ -9,6 +9,8 @@ GOAL = 1.25  # instructions of an iteration over those that it needs
 COPIES = ("BRA", "MOV", "IMAD.MOV", "NOP")
 # Its blocks look at all their messages in turn, and move bytes on the way: it has no loop that only waits, and no loop of whole tiles.
 TRANSFERS = "seto_run_transfers"
+# Its loops move bytes as those of transfers do, and sum in the switch. GPUs before sm_90 have no instructions for that: its code for them stops.
+MULTICAST = "seto_run_multicast"
 
 
 def place(function, index):
@@ -66,6 +68,8 @@ def flag_stores(function):
 
 def protocol_faults(function):
     """One text for each thing that the protocol forbids."""
+    if (function.name, function.architecture) == (MULTICAST, "sm_80"):
+        return []
     faults, before = [], predecessors_of(function)
     stores = flag_stores(function)
     if not stores:
@@ -224,7 +228,7 @@ def judged(loops):
 
 def loop_faults(function):
     """Loops of moves and sums that cost more than the goal or access less than 16 bytes at a time; moves that are missing."""
-    if function.name == TRANSFERS:
+    if function.name in (TRANSFERS, MULTICAST):
         return []
     loops = judged(inner_loops(function))
     where = f"{function.name} for {function.architecture}"
