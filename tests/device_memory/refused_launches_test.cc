@@ -2,6 +2,7 @@
 #include <barrier>
 #include <utility>
 
+#include "src/core/device_relay/relay.h"
 #include "tests/device_memory/device_faults.h"
 #include "tests/device_memory/lent_calls.h"
 
@@ -22,6 +23,9 @@ class DeviceRefusedLaunches : public DeviceFaults {
     std::barrier meeting(kPair);
     on_ranks(kPair, [&](DeviceRank& mine) {
       auto* const memory = mine.upload(std::vector<float>(2 * kLent, 1));
+      if (captures_before_) {
+        const RepeatedCalls graph(mine, [&] { EXPECT_TRUE(succeeded(sum(mine, memory))); });
+      }
       EXPECT_TRUE(succeeded(setoBarrier(mine.comm, mine.stream())));
       mine.synchronize();
       meeting.arrive_and_wait();
@@ -43,9 +47,22 @@ class DeviceRefusedLaunches : public DeviceFaults {
       expect_usable(mine, memory);
     });
   }
+  static setoResult_t sum_of_count(DeviceRank& mine, float* memory) { return sum(mine, memory); }
+  // Rank 0 captures it, and rank 1 launches it.
+  static setoResult_t captured_sum(DeviceRank& mine, float* memory) {
+    if (mine.rank == 1) return sum(mine, memory);
+    cuda::Graph graph = nullptr;
+    EXPECT_TRUE(ok(mine.driver.stream_begin_capture(mine.cuda_stream, cuda::CaptureMode::relaxed)));
+    const setoResult_t result = sum(mine, memory);
+    EXPECT_TRUE(ok(mine.driver.stream_end_capture(mine.cuda_stream, &graph)));
+    EXPECT_TRUE(ok(mine.driver.graph_destroy(graph)));
+    return result;
+  }
   static std::string refused(const std::string& call, const std::string& function = "cuLaunchKernel") {
     return call + ": " + function;
   }
+
+  bool captures_before_ = false;
 
  private:
   bool is_started_ = false;
@@ -104,18 +121,25 @@ TEST_F(DeviceRefusedLaunches, AnEventOrACopy) {
   refuse(issue, "cuMemcpyHtoDAsync:999:1", refused(call, "cuMemcpyHtoDAsync"));
 }
 
-TEST_F(DeviceRefusedLaunches, ACallThatIsCaptured) {
-  refuse(
-      [](DeviceRank& mine, float* memory) {
-        if (mine.rank == 1) return sum(mine, memory);
-        cuda::Graph graph = nullptr;
-        EXPECT_TRUE(ok(mine.driver.stream_begin_capture(mine.cuda_stream, cuda::CaptureMode::relaxed)));
-        const setoResult_t result = sum(mine, memory);
-        EXPECT_TRUE(ok(mine.driver.stream_end_capture(mine.cuda_stream, &graph)));
-        EXPECT_TRUE(ok(mine.driver.graph_destroy(graph)));
-        return result;
-      },
-      kRefused, refused("all_reduce of 1000 float, sum"));
+TEST_F(DeviceRefusedLaunches, ACallThatIsCaptured) { refuse(captured_sum, kRefused, refused("all_reduce of 1000 float, sum")); }
+
+// Once a launch was captured, others are announced by host functions. A launch that fails before its stream has the function
+// frees what it would have told.
+TEST_F(DeviceRefusedLaunches, AnAnnouncedCallKeepsNoAnnouncement) {
+  captures_before_ = true;
+  const std::string call = "all_reduce of 1000 float, sum";
+  for (const std::string function : {"cuEventRecord", "cuLaunchHostFunc"}) {
+    const std::size_t before = Relay::announcements();
+    refuse(sum_of_count, function + ":999:1", refused(call, function), {{"SOFTWARE_GPU_PEERS", "none"}});
+    EXPECT_EQ(Relay::announcements(), before + kPair) << "those of the two graphs";
+  }
+}
+
+TEST_F(DeviceRefusedLaunches, ACapturedCallKeepsNoAnnouncement) {
+  const std::size_t before = Relay::announcements();
+  refuse(captured_sum, "cuLaunchHostFunc:999:1", refused("all_reduce of 1000 float, sum", "cuLaunchHostFunc"),
+         {{"SOFTWARE_GPU_PEERS", "none"}});
+  EXPECT_EQ(Relay::announcements(), before);
 }
 
 }  // namespace

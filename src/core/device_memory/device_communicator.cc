@@ -338,7 +338,7 @@ Status DeviceCommunicator::launch(const TransferRequest& asked) {
   request.joined = asked.joined;
   request.limit = CallDeadline(asked.batch.deadline_ms(), control_->config());
   if (capture == 0) request.record.issue(control_->observability(), request.shape->recorded, 0, asked.mark);
-  return parts_->launches->launch(request, capture);
+  return parts_->launches->launch(std::move(request), capture);
 }
 
 void DeviceCommunicator::take_number_of_relay(Launches::Request& request, std::uint64_t capture) {

@@ -143,8 +143,8 @@ kernels::LaunchArguments Launches::arguments_of(std::span<const Request> request
   return arguments;
 }
 
-Status Launches::launch_kernel(std::span<const Request> requests, std::uint64_t launch) {
-  const Request& first = requests.front();
+Status Launches::launch_kernel(std::span<Request> requests, std::uint64_t launch) {
+  Request& first = requests.front();
   const DeviceShape& shape = *first.shape;
   kernels::TransferArguments transfers = first.transfers;
   transfers.program = shape.program;
@@ -153,15 +153,20 @@ Status Launches::launch_kernel(std::span<const Request> requests, std::uint64_t 
   kernels::LaunchArguments arguments = arguments_of(requests, launch);
   std::uint32_t threads = shape.threads;
   for (const Request& request : requests) threads = std::max(threads, request.shape->threads);
-  if (first.announcement != nullptr) SETO_TRY(driver_.launch_host_func(first.stream, Relay::run, first.announcement));
-  if (first.messages.replay != nullptr)
-    SETO_TRY(driver_.launch_host_func(first.stream, MessageRelay::run_before, first.messages.replay));
+  if (first.announcement != nullptr) {
+    SETO_TRY(driver_.launch_host_func(first.stream, Relay::run, first.announcement.get()));
+    (void)first.announcement.release();
+  }
+  MessageRelay::Replay* const replay = first.messages.replay.get();
+  if (replay != nullptr) {
+    SETO_TRY(driver_.launch_host_func(first.stream, MessageRelay::run_before, replay));
+    (void)first.messages.replay.release();
+  }
   void* values[] = {&arguments};
   if (shape.transfers != nullptr) values[0] = &transfers;
   SETO_TRY(copy_buffers(first.before, first.stream));
   SETO_TRY(driver_.launch_kernel(shape.kernel, arguments.blocks, 1, 1, threads, 1, 1, 0, first.stream, values, nullptr));
-  if (first.messages.replay != nullptr)
-    SETO_TRY(driver_.launch_host_func(first.stream, MessageRelay::run_after, first.messages.replay));
+  if (replay != nullptr) SETO_TRY(driver_.launch_host_func(first.stream, MessageRelay::run_after, replay));
   return copy_buffers(first.after, first.stream);
 }
 
@@ -171,7 +176,7 @@ Status Launches::copy_buffers(const std::vector<BufferCopy>& copies, cuda::Strea
 }
 
 // Events of a capture say nothing about when its graph runs, so such a launch is not watched.
-Status Launches::launch_captured(std::span<const Request> requests, std::uint64_t capture) {
+Status Launches::launch_captured(std::span<Request> requests, std::uint64_t capture) {
   const Request& first = requests.front();
   if (last_captured_ == nullptr) {
     SETO_ASSIGN(last_captured_, take_event());
@@ -248,7 +253,7 @@ void Launches::note_running(std::span<const Request> requests, cuda::Event begin
   }
 }
 
-Status Launches::launch(std::span<const Request> requests, std::uint64_t capture) {
+Status Launches::launch(std::span<Request> requests, std::uint64_t capture) {
   Status launched;
   try {
     launched = capture != 0 ? launch_captured(requests, capture) : launch_watched(requests);
@@ -267,7 +272,7 @@ Status Launches::launch(std::span<const Request> requests, std::uint64_t capture
                  std::string(launched.text()).c_str());
 }
 
-Status Launches::launch_watched(std::span<const Request> requests) {
+Status Launches::launch_watched(std::span<Request> requests) {
   const Request& first = requests.front();
   if (last_ != nullptr && last_stream_ != first.stream) SETO_TRY(driver_.stream_wait_event(first.stream, last_, 0));
   SETO_ASSIGN(const cuda::Event begin, take_event());
@@ -293,7 +298,7 @@ void Launches::forget_last() {
   has_unwatched_.store(true, std::memory_order_release);
 }
 
-Status Launches::launch_unwatched(const Request& request) {
+Status Launches::launch_unwatched(Request& request) {
   if (!std::exchange(request.shape->is_copied, true)) SETO_TRY(copy_program(request));
   return launch_kernel({&request, 1}, 0);
 }
@@ -313,7 +318,7 @@ Status Launches::join_back(const Request& request, cuda::Event event) {
 }
 
 // A launch may block until the kernel has ended (CUDA_LAUNCH_BLOCKING). So the watcher knows of it before.
-Status Launches::launch_between(std::span<const Request> requests, cuda::Event begin, cuda::Event end) {
+Status Launches::launch_between(std::span<Request> requests, cuda::Event begin, cuda::Event end) {
   const cuda::Stream stream = requests.front().stream;
   SETO_TRY(driver_.event_record(begin, stream));
   for (const Request& request : requests)

@@ -95,14 +95,14 @@ class Launches final {
     CallDeadline limit;
     RecorderEntry record;
     // With a relay the stream may announce the launch; the number of its operation is here then, unless a graph repeats it.
-    Relay::Announcement* announcement = nullptr;
+    Relay::AnnouncementPtr announcement{};  // null: none, or its stream has taken it
     std::shared_ptr<AnnouncedOperation> announced{};
     std::shared_ptr<DeviceResiduals> residuals{};  // null: none, or of a graph
     MessageRelay::Hold messages{};                 // empty: none are relayed
   };
   // The id of the capture in which the stream is; 0: none. Fails if the capture was invalidated.
   Result<std::uint64_t> capture_of(cuda::Stream stream) const;
-  Status launch(const Request& request, std::uint64_t capture) { return launch({&request, 1}, capture); }
+  Status launch(Request request, std::uint64_t capture) { return launch({&request, 1}, capture); }
   // One launch executes the programs of several requests, if they are for one kernel and one stream. Launches what was added
   // before, unless a request for this shape fits to it: the next launch is then that of the request.
   Status make_room(const DeviceShape& shape, cuda::Stream stream, std::uint64_t capture);
@@ -112,7 +112,7 @@ class Launches final {
   // Forgets what flush() would launch, because the communicator has failed.
   void drop(const Status& reason);
   // A launch that is no operation of the communicator: the caller waits for it. Nothing else runs meanwhile.
-  Status launch_unwatched(const Request& request);
+  Status launch_unwatched(Request& request);
 
   // The first program of a launch that has not ended.
   struct State {
@@ -178,17 +178,17 @@ class Launches final {
   void end_first(const Status& outcome, bool failed);
   [[nodiscard]] std::uint32_t programs_done(std::uint64_t launch) const;
   // Says which call the driver has refused. Nothing of the launch is watched then.
-  Status launch(std::span<const Request> requests, std::uint64_t capture);
-  Status launch_watched(std::span<const Request> requests);
+  Status launch(std::span<Request> requests, std::uint64_t capture);
+  Status launch_watched(std::span<Request> requests);
   void forget_last();
   void note_running(std::span<const Request> requests, cuda::Event begin, cuda::Event end);
   Status copy_program(const Request& request);
   // `launch`: its number; 0: a graph may repeat it, or nothing watches it.
-  Status launch_kernel(std::span<const Request> requests, std::uint64_t launch);
+  Status launch_kernel(std::span<Request> requests, std::uint64_t launch);
   [[nodiscard]] kernels::LaunchArguments arguments_of(std::span<const Request> requests, std::uint64_t launch) const;
   Status copy_buffers(const std::vector<BufferCopy>& copies, cuda::Stream stream);
-  Status launch_between(std::span<const Request> requests, cuda::Event begin, cuda::Event end);
-  Status launch_captured(std::span<const Request> requests, std::uint64_t capture);
+  Status launch_between(std::span<Request> requests, cuda::Event begin, cuda::Event end);
+  Status launch_captured(std::span<Request> requests, std::uint64_t capture);
   Status join(const Request& request, cuda::Event event);
   Status join_back(const Request& request, cuda::Event event);
   Result<cuda::Event> take_event();

@@ -71,6 +71,17 @@ class MessageRelay::Replay {
  public:
   explicit Replay(std::shared_ptr<Gate> gate) : gate_(std::move(gate)) {}
 
+  // A graph may outlive the communicator, so what its host functions use is never freed once the graph has it. The list shows
+  // checkers of leaks where it is.
+  struct OfGraphs {
+    std::mutex mutex;
+    std::vector<const Replay*> all;
+  };
+  static OfGraphs& of_graphs() {
+    static auto* const only = new OfGraphs;
+    return *only;
+  }
+
   void begin() { tell(&MessageRelay::begin_replay); }
   void end() { tell(&MessageRelay::end_replay); }
 
@@ -110,10 +121,7 @@ Status MessageRelay::open(Rank peer) {
   return {};
 }
 
-// A graph may outlive the communicator, so what its host functions use is never freed.
 Result<MessageRelay::Hold> MessageRelay::hold(std::span<const Rank> peers, LaunchKind kind) {
-  static std::mutex mutex;
-  static auto* const of_graphs = new std::vector<Replay*>;
   if (peers.empty()) return Hold{};
   for (const Rank peer : peers) SETO_TRY(open(peer));
   if (kind == LaunchKind::once) {
@@ -121,8 +129,20 @@ Result<MessageRelay::Hold> MessageRelay::hold(std::span<const Rank> peers, Launc
     begin_use();
     return Hold{std::make_shared<Use>(gate_), nullptr};
   }
-  const std::lock_guard lock(mutex);
-  return Hold{nullptr, of_graphs->emplace_back(new Replay(gate_))};
+  Hold hold{nullptr, std::unique_ptr<Replay, DropReplay>(new Replay(gate_))};
+  Replay::OfGraphs& kept = Replay::of_graphs();
+  const std::lock_guard lock(kept.mutex);
+  kept.all.push_back(hold.replay.get());
+  return hold;
+}
+
+void MessageRelay::DropReplay::operator()(Replay* replay) const {
+  {
+    Replay::OfGraphs& kept = Replay::of_graphs();
+    const std::lock_guard lock(kept.mutex);
+    std::erase(kept.all, replay);
+  }
+  delete replay;
 }
 
 void MessageRelay::run_before(void* replay) { static_cast<Replay*>(replay)->begin(); }

@@ -30,13 +30,17 @@ class MessageRelay final {
   // A launch that a graph repeats at any time. run_before() and run_after() are host functions of its stream, around its kernel,
   // with this as their argument.
   class Replay;
+  struct DropReplay {
+    void operator()(Replay* replay) const;
+  };
   static void run_before(void* replay);
   static void run_after(void* replay);
 
   // For a launch of messages with those ranks, before it is issued. On the launching thread.
   struct Hold {
     std::shared_ptr<Use> use{};  // until the end of the launch; null: of a graph
-    Replay* replay = nullptr;    // null: not of a graph
+    // Null: not of a graph. Whoever has given it to the stream releases it.
+    std::unique_ptr<Replay, DropReplay> replay{};
   };
   Result<Hold> hold(std::span<const Rank> peers, LaunchKind kind);
 

@@ -23,13 +23,31 @@ class TokenTask final : public Task {
   const std::function<void()>& work_;
 };
 
+std::atomic<std::size_t> announcements_left{0};
+
 }  // namespace
 
 class Relay::Announcement {
  public:
   Announcement(std::shared_ptr<Gate> gate, const Note& note, std::shared_ptr<RelayChannels> channels,
                std::shared_ptr<AnnouncedOperation> operation)
-      : gate_(std::move(gate)), note_(note), channels_(std::move(channels)), operation_(std::move(operation)) {}
+      : gate_(std::move(gate)), note_(note), channels_(std::move(channels)), operation_(std::move(operation)) {
+    announcements_left.fetch_add(1, std::memory_order_relaxed);
+  }
+  ~Announcement() { announcements_left.fetch_sub(1, std::memory_order_relaxed); }
+  Announcement(const Announcement&) = delete;
+  Announcement& operator=(const Announcement&) = delete;
+
+  // A graph may outlive the communicator, so what it announces is never freed once the graph has it. The list shows checkers of
+  // leaks where it is.
+  struct OfGraphs {
+    std::mutex mutex;
+    std::vector<const Announcement*> all;
+  };
+  static OfGraphs& of_graphs() {
+    static auto* const only = new OfGraphs;
+    return *only;
+  }
 
   void announce() const {
     const std::lock_guard lock(gate_->mutex);
@@ -82,17 +100,24 @@ Note Relay::add(const Note& note, std::shared_ptr<RelayChannels> channels, Launc
   return launch.note;
 }
 
-// A graph may outlive the communicator, so what it announces is never freed.
-Relay::Announcement* Relay::announce(const Note& note, std::shared_ptr<RelayChannels> channels,
-                                     std::shared_ptr<AnnouncedOperation> operation) {
-  static std::mutex mutex;
-  static auto* const of_graphs = new std::vector<Announcement*>;
+Relay::AnnouncementPtr Relay::announce(const Note& note, std::shared_ptr<RelayChannels> channels,
+                                       std::shared_ptr<AnnouncedOperation> operation) {
   announces_ = true;
-  auto* const made = new Announcement(gate_, note, std::move(channels), std::move(operation));
+  AnnouncementPtr made(new Announcement(gate_, note, std::move(channels), std::move(operation)));
   if (!made->is_of_graph()) return made;
-  const std::lock_guard lock(mutex);
-  of_graphs->push_back(made);
+  Announcement::OfGraphs& kept = Announcement::of_graphs();
+  const std::lock_guard lock(kept.mutex);
+  kept.all.push_back(made.get());
   return made;
+}
+
+void Relay::DropAnnouncement::operator()(Announcement* announcement) const {
+  if (announcement->is_of_graph()) {
+    Announcement::OfGraphs& kept = Announcement::of_graphs();
+    const std::lock_guard lock(kept.mutex);
+    std::erase(kept.all, announcement);
+  }
+  delete announcement;
 }
 
 void Relay::run(void* announcement) {
@@ -100,6 +125,8 @@ void Relay::run(void* announcement) {
   announced->announce();
   if (!announced->is_of_graph()) delete announced;
 }
+
+std::size_t Relay::announcements() { return announcements_left.load(std::memory_order_relaxed); }
 
 void Relay::close() {
   {

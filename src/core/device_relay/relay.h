@@ -40,11 +40,18 @@ class Relay final {
   // A graph may repeat a launch at any time, between others. So a launch of a graph, and every one after the first of them, is
   // announced by a host function before its kernel in the stream, and takes its number then.
   class Announcement;
+  struct DropAnnouncement {
+    void operator()(Announcement* announcement) const;
+  };
+  using AnnouncementPtr = std::unique_ptr<Announcement, DropAnnouncement>;
   [[nodiscard]] bool announces() const { return announces_; }
   // Its number, once it has one, is stored in `operation`; null: of a graph. The host function is run(), with what is returned.
-  Announcement* announce(const Note& note, std::shared_ptr<RelayChannels> channels,
-                         std::shared_ptr<AnnouncedOperation> operation);
+  // Whoever has given it to the stream releases it: the host function frees it, unless a graph repeats it.
+  AnnouncementPtr announce(const Note& note, std::shared_ptr<RelayChannels> channels,
+                           std::shared_ptr<AnnouncedOperation> operation);
   static void run(void* announcement);
+  // Announcements of this process that were not freed.
+  [[nodiscard]] static std::size_t announcements();
   // Some launch has not ended, or messages are moving.
   [[nodiscard]] bool is_busy() const {
     return ended_launches() != launches_.load(std::memory_order_acquire) || messages_->is_busy();
