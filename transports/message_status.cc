@@ -1,5 +1,7 @@
 #include "transports/message_status.h"
 
+#include <new>
+
 namespace seto {
 
 MessageStatus::MessageStatus(const Setup& setup) : setup_(setup) {
@@ -17,12 +19,18 @@ std::uint64_t MessageStatus::completed_by(std::uint32_t member) const {
   return known_completed(member);
 }
 
-// The departure is announced twice: on the control plane, which is faster than the data, and behind the data.
+// The departure is announced twice: on the control plane, which is faster than the data, and behind the data. Without memory for
+// one of them, the next call tries it again.
 void MessageStatus::leave(Fate fate) {
-  const bool first = record_.fate().reason == 0;
   record_.leave(fate);
   setup_.exchange->announce();
-  if (first) setup_.data_path->send_departure();
+  if (departure_is_sent_.exchange(true, std::memory_order_acq_rel)) return;
+  try {
+    setup_.data_path->send_departure();
+  } catch (const std::bad_alloc&) {
+    departure_is_sent_.store(false, std::memory_order_release);
+    throw;
+  }
 }
 
 Fate MessageStatus::fate_of(std::uint32_t member) const { return record_of(member).fate(); }

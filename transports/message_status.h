@@ -76,6 +76,7 @@ class MessageStatus final : public PeerStatus {
 
   Setup setup_;
   StatusRecord record_;
+  std::atomic<bool> departure_is_sent_{false};         // behind the data
   std::vector<std::unique_ptr<StatusRecord>> copies_;  // by member
   std::atomic<std::uint64_t> departures_{0};           // changes of copies in which a member had left
 };

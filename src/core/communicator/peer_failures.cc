@@ -1,5 +1,6 @@
 #include "src/core/communicator/peer_failures.h"
 
+#include <new>
 #include <vector>
 
 #include "src/base/log.h"
@@ -25,20 +26,47 @@ std::string text_of_difference(Rank lowest, const Note& call, Rank differing, co
   return Mismatch{call.operation, differing, lowest}.of_calls(odd, usual);
 }
 
+// False: there was not enough.
+template <class Work>
+bool has_memory_for(const Work& work) noexcept {
+  try {
+    work();
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
 }  // namespace
 
-void PeerFailures::fail(const Status& reason, Rank culprit) {
+void PeerFailures::fail(const Status& reason, Rank culprit) noexcept {
+  bool is_first = false;
   {
     const std::lock_guard lock(mutex_);
-    if (!first_.ok()) return;
-    first_ = reason;
+    if (first_.ok()) {
+      is_first = true;
+      first_ = reason;  // shares the text
+      culprit_ = culprit;
+      is_untold_.store(true, std::memory_order_release);
+    }
   }
   failed_.store(true, std::memory_order_release);
-  PeerGroup& peer_group = members_.peer_group();
-  peer_group.status().explain(reason.text());
-  peer_group.status().leave({static_cast<std::uint32_t>(reason.code()), static_cast<std::uint32_t>(culprit)});
+  static_cast<void>(tell_peers());
+  if (!is_first) return;
   parts_.context.wake();
-  parts_.observability.failed();
+  static_cast<void>(has_memory_for([this] { parts_.observability.failed(); }));
+}
+
+// A member that cannot give its reason leaves without: the peers must not wait for it.
+bool PeerFailures::tell_peers() noexcept {
+  if (!is_untold_.exchange(false, std::memory_order_acq_rel)) return true;
+  PeerStatus& status = members_.peer_group().status();
+  const Status reason = first();
+  static_cast<void>(has_memory_for([&] { status.explain(reason.text()); }));
+  const Fate fate{static_cast<std::uint32_t>(reason.code()), static_cast<std::uint32_t>(culprit_)};
+  if (has_memory_for([&] { status.leave(fate); })) return true;
+  is_untold_.store(true, std::memory_order_release);
+  return false;
 }
 
 Status PeerFailures::first() const {
@@ -237,6 +265,7 @@ void PeerFailures::check_peers() {
   const OperationOrder& order = parts_.order;
   const std::uint64_t done = order.done();
   const bool only_transfers = order.issued() == done && parts_.queued.under_way() != 0;
+  if (failed()) static_cast<void>(tell_peers());
   if (failed() || order.begun() != done || only_transfers) return;
   for (Rank peer = 0; peer < members_.ranks(); ++peer) {
     if (peer == members_.rank()) continue;

@@ -34,15 +34,21 @@ class PeerFailures final {
   PeerFailures(const PeerFailures&) = delete;
   PeerFailures& operator=(const PeerFailures&) = delete;
 
-  // The communicator has failed. Only the first reason is kept and told to the peers. Any thread.
-  void fail(const Status& reason, Rank culprit);
+  // The communicator has failed. Only the first reason is kept and told to the peers. Any thread. Throws nothing: if the process
+  // has no memory to tell the peers, tell_peers() does it later.
+  void fail(const Status& reason, Rank culprit) noexcept;
+  // False: the peers were not told of the failure, because there is no memory. Queries and calls after a failure try it again.
+  bool tell_peers() noexcept;
   [[nodiscard]] bool failed() const { return failed_.load(std::memory_order_acquire); }
   [[nodiscard]] Status first() const;
 
   // For a call that begins: true if the communicator has failed. Takes over the failure of a peer that has announced one, so that
   // a call which begins after that never succeeds. One load while no peer has left.
   [[nodiscard]] bool failed_anywhere() {
-    if (failed()) return true;
+    if (failed()) {
+      static_cast<void>(tell_peers());
+      return true;
+    }
     const std::uint64_t departures = status_.departures();
     return departures != departures_ && a_peer_failed(departures);
   }
@@ -84,8 +90,10 @@ class PeerFailures final {
   std::uint64_t differing_operation_ = 0;
   Deadline notes_until_ = Deadline::never();
   std::atomic<bool> failed_{false};
+  std::atomic<bool> is_untold_{false};  // the peers are still to be told; the thread that clears it does that
   mutable std::mutex mutex_;
   Status first_;
+  Rank culprit_ = 0;  // of the first failure
 };
 
 }  // namespace seto

@@ -92,6 +92,33 @@ TEST_F(FailuresOfThree, OnlyTheFirstReasonIsKeptAndTold) {
   EXPECT_NE(observability_.failed_at_us(), 0U);
 }
 
+// The steps of a failure need memory, and none keeps the others from being done.
+TEST_F(FailuresOfThree, WithoutMemoryForItsTextAFailureIsToldWithoutIt) {
+  ranks_.group->missing_explanations = 1;
+  failures_.fail(failure(Code::unavailable, "no memory"), 2);
+  EXPECT_EQ(failures_.first().text(), "no memory");
+  EXPECT_EQ(told(), "");
+  EXPECT_EQ(ranks_.rank(0).fate.reason, static_cast<std::uint32_t>(Code::unavailable));
+  EXPECT_NE(observability_.failed_at_us(), 0U);
+}
+
+TEST_F(FailuresOfThree, WithoutMemoryToTellItAFailureIsToldLater) {
+  ranks_.group->missing_departures = 4;
+  failures_.fail(failure(Code::unavailable, "no memory"), 2);
+  EXPECT_TRUE(failures_.failed());
+  EXPECT_EQ(failures_.first().text(), "no memory");
+  EXPECT_NE(observability_.failed_at_us(), 0U);
+  EXPECT_FALSE(failures_.tell_peers());
+  EXPECT_TRUE(failures_.failed_anywhere());
+  failures_.check_peers();
+  EXPECT_EQ(ranks_.rank(0).fate.reason, 0U) << "there was no memory yet";
+  failures_.fail(failure(Code::aborted, "aborted"), 0);
+  EXPECT_EQ(ranks_.rank(0).fate.reason, static_cast<std::uint32_t>(Code::unavailable)) << "the first one is told";
+  EXPECT_EQ(ranks_.rank(0).fate.culprit, 2U);
+  EXPECT_EQ(told(), "no memory");
+  EXPECT_TRUE(failures_.tell_peers());
+}
+
 TEST_F(FailuresOfThree, ADeadRankIsNamedWithItsHostAndTheOperation) {
   under_way(3);
   ranks_.connection[2]->is_dead = true;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,6 +43,8 @@ class ScriptedGroup final : public PeerGroup, private PeerStatus {
   std::uint64_t departed_now = 0;  // calls of depart()
   Status failed;
   bool suspicious = false;
+  int missing_explanations = 0;  // for so many explanations of this rank there is no memory
+  int missing_departures = 0;    // the same, of departures
 
   [[nodiscard]] std::uint32_t members() const override { return static_cast<std::uint32_t>(rank.size()); }
   [[nodiscard]] PeerStatus& status() override { return *this; }
@@ -70,6 +73,7 @@ class ScriptedGroup final : public PeerGroup, private PeerStatus {
   }
   [[nodiscard]] std::uint64_t completed_by(std::uint32_t member) const override { return rank.at(member).completed; }
   void leave(Fate fate) override {
+    if (missing_departures > 0 && missing_departures-- > 0) throw std::bad_alloc();
     if (rank[0].fate.reason == 0) rank[0].fate = fate;
   }
   [[nodiscard]] Fate fate_of(std::uint32_t member) const override { return rank.at(member).fate; }
@@ -78,7 +82,10 @@ class ScriptedGroup final : public PeerGroup, private PeerStatus {
     for (std::size_t other = 1; other < rank.size(); ++other) left += rank[other].fate.reason != 0 ? 1U : 0U;
     return left;
   }
-  void explain(std::string_view why) override { rank[0].explanation = why; }
+  void explain(std::string_view why) override {
+    if (missing_explanations > 0 && missing_explanations-- > 0) throw std::bad_alloc();
+    rank[0].explanation = why;
+  }
   [[nodiscard]] std::string explanation_of(std::uint32_t member) const override { return rank.at(member).explanation; }
   [[nodiscard]] bool departed(std::uint32_t member) const override { return rank.at(member).departed; }
   [[nodiscard]] bool silent(std::uint32_t member) const override { return rank.at(member).silent; }

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace seto {
@@ -29,12 +31,16 @@ class MessageStatusOfThree : public ::testing::Test, private StatusExchange, pri
 
   Log log_;
   bool arrived_ = false;
+  bool lacks_memory_ = false;  // for the next departure behind the data
   MessageStatus status_{{kOwn, 3, this, this}};
 
  private:
   void ask(std::uint32_t member) override { log_.push_back("ask " + std::to_string(member)); }
   void announce() override { log_.push_back("announce"); }
-  void send_departure() override { log_.push_back("depart"); }
+  void send_departure() override {
+    if (std::exchange(lacks_memory_, false)) throw std::bad_alloc();
+    log_.push_back("depart");
+  }
   [[nodiscard]] bool all_arrived(std::uint32_t) const override { return arrived_; }
 };
 
@@ -85,6 +91,14 @@ TEST_F(MessageStatusOfThree, AnnouncesItsDepartureOnBothPlanes) {
   EXPECT_EQ(log_, (Log{"announce", "depart", "announce"})) << "the frame behind the data is the last one";
   EXPECT_EQ(status_.fate_of(kOwn).reason, 6U);
   EXPECT_EQ(status_.explanation_of(kOwn), "rank 2 died");
+}
+
+TEST_F(MessageStatusOfThree, ADepartureForWhichThereIsNoMemoryIsSentByTheNextCall) {
+  lacks_memory_ = true;
+  EXPECT_THROW(status_.leave({6, 2}), std::bad_alloc);
+  EXPECT_EQ(log_, (Log{"announce"}));
+  status_.leave({6, 2});
+  EXPECT_EQ(log_, (Log{"announce", "announce", "depart"}));
 }
 
 TEST_F(MessageStatusOfThree, CountsEachDepartureOnce) {
