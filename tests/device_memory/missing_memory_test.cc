@@ -4,6 +4,7 @@
 #include <new>
 
 #include "tests/device_memory/device_faults.h"
+#include "tests/unit/core/scripted_ranks.h"
 
 namespace {
 
@@ -159,6 +160,26 @@ TEST_F(DeviceMissingMemory, AllocationsOfAGroupFailWhoseProgramsAreNotBound) {
   SETO_NEEDS_STAND_IN();
   start_gpus(kPair);
   fail_each_allocation(false, 1, 61);
+}
+
+// A group that lacks memory half-way has added calls that no launch may execute later.
+TEST_F(DeviceMissingMemory, CallsThatWereDroppedAreNotLaunched) {
+  start_gpus(1);
+  const Result<std::shared_ptr<GpuContext>> gpu = GpuContext::of_device(0);
+  ASSERT_TRUE(ok(gpu.status()));
+  const ContextScope scope(*gpu.value());
+  const ScriptedRanks ranks(1);
+  const Members members(ranks.connected());
+  OperationOrder order(members);
+  Result<std::unique_ptr<Launches>> made = Launches::create(*gpu.value(), order, 1);
+  ASSERT_TRUE(ok(made.status()));
+  Launches& launches = *made.value();
+  Launches::Request request;
+  request.shape = std::make_shared<DeviceShape>();
+  ASSERT_TRUE(ok(launches.add(std::move(request), 0)));
+  launches.drop({});
+  EXPECT_TRUE(ok(launches.flush())) << "a launch without a kernel would fail";
+  EXPECT_EQ(launches.issued(), 0U);
 }
 
 // Programs in device memory, and memory for what their steps keep, come with the first call.

@@ -112,6 +112,7 @@ TEST_F(DeviceStopping, ReplaysOfMessagesEndAfterAnAbortOfTheOtherRank) {
 TEST_F(DeviceStopping, ALaunchThatFailsBehindItsKernelIsStopped) {
   SETO_NEEDS_STAND_IN();
   start_gpus(kPair);
+  std::barrier stopped(kPair);
   on_ranks(kPair, [&](DeviceRank& mine) {
     auto* const input = mine.upload(all_of(mine.rank + 1));
     auto* const output = mine.upload(all_of(-1));
@@ -122,6 +123,7 @@ TEST_F(DeviceStopping, ALaunchThatFailsBehindItsKernelIsStopped) {
       mine.synchronize();
     }
     expect_failed(mine, "rank 0 could not launch its call of all_reduce");
+    stopped.arrive_and_wait();  // the end of a communicator would let the watcher look again
     abort(mine);
     expect_usable(mine, output);
   });
