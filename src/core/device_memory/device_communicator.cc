@@ -52,6 +52,7 @@ Status DeviceCommunicator::open(Bootstrap& bootstrap, Deadline until) {
   const MulticastMemory::Setup multicast{gpu_, control_->rank(), statements, is_one_host(control_->tiers()) && !pairs_.any()};
   SETO_ASSIGN(parts_->multicast, MulticastCalls::create(multicast, control_->config(), *parts_->shapes, bootstrap, until));
   transfer_watch_ = std::make_unique<TransferWatch>(*control_, *parts_->launches, *parts_->transfers, relay_.get());
+  replay_watch_ = std::make_unique<ReplayWatch>(*control_, *parts_->launches, *parts_->transfers);
   stream_users_ = std::make_unique<StreamUsers>(statements[0].token, control_->rank(), gpu_->handle());
   SETO_TRY(LaunchWatcher::of_process().add(*this));
   is_watched_ = true;
@@ -355,7 +356,6 @@ void DeviceCommunicator::take_number_of_relay(Launches::Request& request, std::u
 Status DeviceCommunicator::drain() {
   Deadline until = Deadline::never();
   bool is_stopped = false;
-  const auto is_busy = [&] { return parts_->launches->running() > 0 || (relay_ != nullptr && relay_->is_busy()); };
   while (is_busy()) {
     if (control_->failed()) {
       parts_->launches->stop();
@@ -374,20 +374,20 @@ Status DeviceCommunicator::drain() {
 Watched::Activity DeviceCommunicator::look() {
   if (lacks_memory_.load(std::memory_order_acquire)) fail_without_memory();
   const bool has_graphs = parts_->launches->has_graphs();
-  if (relay_ != nullptr && (parts_->launches->running() > 0 || relay_->is_busy())) {
+  if (relay_ != nullptr && is_busy())
     relay_->run_with_token([this] { look_at_launches(); });
-  } else if (parts_->launches->running() > 0) {
+  else if (parts_->launches->running() > 0)
     look_at_launches();
-  }
   if (parts_->launches->running() == 0 && has_graphs && next_look_at_peers_.passed()) {
     next_look_at_peers_ = Deadline::after_ms(kLookAtPeersMs);
     transfer_watch_->check_refusal();
     control_->check_peers();
   }
+  if (has_graphs) replay_watch_->judge();
   if (control_->failed()) parts_->launches->stop();
+  if (control_->failed() && !control_->failures().tell_peers()) return Activity::running;  // without memory, until then
   // No event may tell of a kernel that has to be stopped: of a graph, or of a launch that failed half-way.
-  if (parts_->launches->is_stopping()) return Activity::running;
-  if (parts_->launches->running() > 0 || (relay_ != nullptr && relay_->is_busy())) return Activity::running;
+  if (parts_->launches->is_stopping() || is_busy()) return Activity::running;
   return has_graphs ? Activity::graphs : Activity::none;
 }
 
@@ -420,8 +420,7 @@ void DeviceCommunicator::judge(const Launches::State& state) {
       control_->check_peers();
   }
   if (control_->failed() || !state.has_begun) return;
-  if (state.note.operation != slow_operation_) slow_ = {};
-  slow_operation_ = state.note.operation;
+  if (std::exchange(slow_operation_, state.note.operation) != state.note.operation) slow_ = {};
   if (state.is_overdue) return fail_overdue(state);
   if (!slow_.due(state.limit.ms())) return;
   failures.warn_slow(state.note, "runs " + state.shape->plan + " on its GPU", SlowCallWarning::seconds(state.limit.ms()));

@@ -75,6 +75,7 @@ class DeviceCommunicator final : public Watched {
   Status enqueue_all(std::span<const Call> calls, cuda::Stream stream);
   Status end_with(const Status& reason, std::string_view call);
   Status first_failure();
+  [[nodiscard]] bool is_busy() const { return parts_->launches->running() > 0 || (relay_ != nullptr && relay_->is_busy()); }
   void fail_without_memory();
   void take_number_of_relay(Launches::Request& request, std::uint64_t capture);
   void look_at_launches();
@@ -95,6 +96,7 @@ class DeviceCommunicator final : public Watched {
 
   // The watcher alone uses these.
   std::unique_ptr<TransferWatch> transfer_watch_;
+  std::unique_ptr<ReplayWatch> replay_watch_;
   Deadline next_look_at_peers_ = Deadline::after_ms(0);
   SlowCallWarning slow_;
   std::uint64_t slow_operation_ = 0;

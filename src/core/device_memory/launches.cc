@@ -15,16 +15,25 @@ namespace {
 
 using cuda::DriverCode;
 
-constexpr std::chrono::microseconds kShortly(200);
 // For a pass that has begun on another GPU. One of the longest slice takes some 10 ms on PCI Express.
 constexpr std::uint64_t kPassMs = 200;
 
 // Places in the words that kernels and the host share.
-constexpr std::size_t kStopWord = 0, kProgressWord = 1, kReportWords = 2;
+constexpr std::size_t kStopWord = 0, kProgressWord = 1, kReplayWord = 2, kReportWords = 3;
 
 // A relay gives each launch its number in its stream, a kernel of multicast takes one program, and copies lie around one kernel.
 bool is_alone(const Launches::Request& request) {
   return request.shape->relayed != nullptr || request.shape->is_multicast || !request.before.empty() || !request.after.empty();
+}
+
+Replays::Captured captured_of(std::span<const Launches::Request> requests) {
+  Replays::Captured captured;
+  captured.exchange = requests.front().transfers.exchange;
+  for (const Launches::Request& request : requests) {
+    captured.shapes.push_back(request.shape);
+    captured.limits.push_back(request.limit);
+  }
+  return captured;
 }
 
 }  // namespace
@@ -38,11 +47,6 @@ void LaunchGate::pass() {
   std::unique_lock lock(mutex_);
   ++came_;  // before the wait, so that the gate is not closed again at once
   opened_.wait_for(lock, std::chrono::milliseconds(kLongestMs), [this] { return closed_ == 0; });
-}
-
-std::uint64_t LaunchGate::came() const {
-  const std::lock_guard lock(mutex_);
-  return came_;
 }
 
 LaunchGate::Closed::Closed(std::uint64_t came) {
@@ -87,6 +91,8 @@ Result<std::unique_ptr<Launches>> Launches::create(const GpuContext& gpu, Operat
   cuda::DevicePointer there = 0;
   SETO_TRY(made->driver_.mem_host_get_device_pointer(&there, words, 0));
   made->words_there_ = there;
+  made->replays_ = std::make_unique<Replays>(made->driver_, reinterpret_cast<std::uint32_t*>(made->words_ + kReplayWord),
+                                             there + kReplayWord * sizeof(std::uint64_t));
   made->pending_.reserve(kernels::kMostPrograms);
   return made;
 }
@@ -175,7 +181,7 @@ Status Launches::copy_buffers(const std::vector<BufferCopy>& copies, cuda::Strea
   return {};
 }
 
-// Events of a capture say nothing about when its graph runs, so such a launch is not watched.
+// Events of a capture say nothing about when its graph runs.
 Status Launches::launch_captured(std::span<Request> requests, std::uint64_t capture) {
   const Request& first = requests.front();
   if (last_captured_ == nullptr) {
@@ -190,7 +196,10 @@ Status Launches::launch_captured(std::span<Request> requests, std::uint64_t capt
     request.shape->is_captured = true;
     SETO_TRY(copy_program(request));  // nothing orders the graph after an earlier copy
   }
+  const bool is_judged = first.shape->relayed != nullptr || first.messages.replay != nullptr;  // by tasks of the relay
+  if (!is_judged) SETO_TRY(replays_->mark_begin(captured_of(requests), first.stream));
   SETO_TRY(launch_kernel(requests, 0));
+  if (!is_judged) SETO_TRY(replays_->mark_end(first.stream));
   SETO_TRY(driver_.event_record(last_captured_, first.stream));
   SETO_TRY(join_back(first, last_captured_));
   LaunchWatcher::of_process().wake();
@@ -406,21 +415,6 @@ Launches::State Launches::poll(const Status& outcome) {
   }
   state.note = std::exchange(unread_, {});
   return state;
-}
-
-void Launches::await_change() {
-  std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, kShortly);
-}
-
-std::size_t Launches::running() const {
-  const std::lock_guard lock(mutex_);
-  return running_.size();
-}
-
-std::uint64_t Launches::ended() const {
-  const std::lock_guard lock(mutex_);
-  return ended_;
 }
 
 void Launches::stop() {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -15,6 +16,7 @@
 #include "src/core/communicator/operation_order.h"
 #include "src/core/device_memory/device_shapes.h"
 #include "src/core/device_memory/lent_buffers.h"
+#include "src/core/device_memory/replays.h"
 #include "src/core/device_relay/relay.h"
 #include "src/core/progress/call_deadline.h"
 #include "src/core/record/recorder_entry.h"
@@ -33,7 +35,10 @@ class LaunchGate final {
   // that call may wait for kernels of the program.
   void pass();
   // Launches that came to it so far. A look that begins after this was read sees those of them that have not ended.
-  [[nodiscard]] std::uint64_t came() const;
+  [[nodiscard]] std::uint64_t came() const {
+    const std::lock_guard lock(mutex_);
+    return came_;
+  }
 
   // Keeps launches from passing. It holds if none came since `came` was read, before a look that found no kernel, and if no work
   // goes unwatched.
@@ -132,15 +137,26 @@ class Launches final {
   // watcher calls this.
   State poll(const Status& outcome);
   // Waits until a launch ends or for a short time.
-  void await_change();
+  void await_change() {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, std::chrono::microseconds(200));
+  }
 
-  [[nodiscard]] std::size_t running() const;  // programs
-  [[nodiscard]] std::uint64_t ended() const;  // the number of launches
+  [[nodiscard]] std::size_t running() const {  // programs
+    const std::lock_guard lock(mutex_);
+    return running_.size();
+  }
+  [[nodiscard]] std::uint64_t ended() const {  // the number of launches
+    const std::lock_guard lock(mutex_);
+    return ended_;
+  }
   // That were issued, without those of captures. On the launching thread.
   [[nodiscard]] std::uint64_t issued() const { return launched_; }
   // A launch has failed half-way, so copies and a kernel of it may be in its stream, and no event tells when they have ended.
   [[nodiscard]] bool has_unwatched() const { return has_unwatched_.load(std::memory_order_acquire); }
   [[nodiscard]] bool has_graphs() const { return has_graphs_.load(std::memory_order_relaxed); }
+  // Launches of graphs without host functions.
+  [[nodiscard]] Replays& replays() { return *replays_; }
   // Ends the kernels under way, and later ones as soon as they wait. They cannot be used again. A kernel that lends buffers ends
   // only when this is called again after passes of peers have had time to end; until then is_stopping() holds. The watcher does
   // that, also for kernels of graphs and for those of a communicator that has ended.
@@ -196,10 +212,12 @@ class Launches final {
   const cuda::Driver& driver_;
   OperationOrder& order_;
   const Relay* relay_ = nullptr;  // null: there is none
-  // Pinned: the word that stops kernels, that of their progress, then a report for each program of a launch and each block.
+  // Pinned: the word that stops kernels, that of their progress, that of replays, then a report for each program of a launch and
+  // each block.
   std::uint64_t* words_ = nullptr;
   kernels::Address words_there_ = 0;
   std::uint32_t most_blocks_ = 0;
+  std::unique_ptr<Replays> replays_;
   std::atomic<bool> has_graphs_{false};
   std::atomic<bool> has_unwatched_{false};
 

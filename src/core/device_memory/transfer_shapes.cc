@@ -231,6 +231,15 @@ std::vector<TransferShapes::Waiting> TransferShapes::waiting(const TransferList&
   return all;
 }
 
+std::string TransferShapes::text_of(const std::vector<Waiting>& waiting) {
+  std::string text;
+  for (const Waiting& one : waiting) {
+    if (!text.empty()) text += "; ";
+    text += one.text + (one.pair.direction == Direction::send ? " was not received" : " was not sent");
+  }
+  return text.empty() ? "no message is missing, but the kernel has not ended" : text;
+}
+
 Status TransferShapes::refusal() const {
   for (std::uint32_t i = 0; i < area_.lanes(); ++i) {
     const kernels::TransferReport& report = reports_[i];

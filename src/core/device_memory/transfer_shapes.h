@@ -83,6 +83,7 @@ class TransferShapes final {
     std::string text;  // "receive of 4 float from rank 1"
   };
   [[nodiscard]] std::vector<Waiting> waiting(const TransferList& list, std::uint64_t launch, std::uint64_t exchange) const;
+  [[nodiscard]] static std::string text_of(const std::vector<Waiting>& waiting);
   // The two calls that differ, if a kernel has refused a message.
   [[nodiscard]] Status refusal() const;
 

@@ -14,15 +14,6 @@ constexpr std::uint64_t kStopMs = 10'000;  // for kernels to say where they were
 
 bool sends(const LocalTransfer& pair) { return pair.direction == LocalTransfer::Direction::send; }
 
-std::string words_of(const std::vector<TransferShapes::Waiting>& waiting) {
-  std::string text;
-  for (const TransferShapes::Waiting& one : waiting) {
-    if (!text.empty()) text += "; ";
-    text += one.text + (sends(one.pair) ? " was not received" : " was not sent");
-  }
-  return text.empty() ? "no message is missing, but the kernel has not ended" : text;
-}
-
 }  // namespace
 
 TransferWatch::Waiting TransferWatch::waiting(const Launches::State& state) const {
@@ -48,7 +39,7 @@ void TransferWatch::judge(const Launches::State& state) {
   if (state.is_overdue) return fail_overdue(state);
   if (!slow_.due(state.limit.ms())) return;
   SETO_LOG_AS(warn, (LogOrigin{control_.rank(), 0}), "sends and receives have not ended after %.3g s: %s",
-              SlowCallWarning::seconds(state.limit.ms()), words_of(waiting(state)).c_str());
+              SlowCallWarning::seconds(state.limit.ms()), TransferShapes::text_of(waiting(state)).c_str());
   slow_.silence();
 }
 
@@ -78,7 +69,8 @@ void TransferWatch::fail_overdue(const Launches::State& state) {
     (void)launches_.poll(Status(Code::timeout, "stopped"));
     std::this_thread::yield();
   }
-  control_.fail(failure(Code::timeout, "not ended within %s: %s", state.limit.text().c_str(), words_of(waiting(state)).c_str()),
+  control_.fail(failure(Code::timeout, "not ended within %s: %s", state.limit.text().c_str(),
+                        TransferShapes::text_of(waiting(state)).c_str()),
                 control_.rank());
 }
 

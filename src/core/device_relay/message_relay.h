@@ -39,7 +39,7 @@ class MessageRelay final {
   // For a launch of messages with those ranks, before it is issued. On the launching thread.
   struct Hold {
     std::shared_ptr<Use> use{};  // until the end of the launch; null: of a graph
-    // Null: not of a graph. Whoever has given it to the stream releases it.
+    // Null: not of a graph. The caller releases it once the stream has it.
     std::unique_ptr<Replay, DropReplay> replay{};
   };
   Result<Hold> hold(std::span<const Rank> peers, LaunchKind kind);

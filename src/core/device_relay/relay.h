@@ -46,7 +46,7 @@ class Relay final {
   using AnnouncementPtr = std::unique_ptr<Announcement, DropAnnouncement>;
   [[nodiscard]] bool announces() const { return announces_; }
   // Its number, once it has one, is stored in `operation`; null: of a graph. The host function is run(), with what is returned.
-  // Whoever has given it to the stream releases it: the host function frees it, unless a graph repeats it.
+  // The caller releases it once the stream has it: the host function frees it, unless a graph repeats it.
   AnnouncementPtr announce(const Note& note, std::shared_ptr<RelayChannels> channels,
                            std::shared_ptr<AnnouncedOperation> operation);
   static void run(void* announcement);

@@ -57,12 +57,20 @@ void memcpy_dtoh_async(StandIn& s, void* target, DevicePointer source, std::size
   copy(s, reinterpret_cast<std::uint64_t>(target), source, bytes, stream, "cuMemcpyDtoHAsync");
 }
 
+// A single value is one access: threads of the host may look at it meanwhile.
 template <class T>
 void fill(StandIn& s, DevicePointer target, T value, std::size_t count, cuda::Stream handle) {
   Stream& stream = s.stream_of(handle);
   s.memory().check(target, count * sizeof(T), "the target");
   if (target % sizeof(T) != 0) throw DriverError(DriverCode::invalid_value, "the target is not aligned");
-  s.issue(stream, Task{.make = [=] { return Work{.start = [=] { std::fill_n(at<T>(target), count, value); }}; }});
+  s.issue(stream, Task{.make = [=] {
+            return Work{.start = [=] {
+              if (count == 1)
+                __atomic_store_n(at<T>(target), value, __ATOMIC_RELEASE);
+              else
+                std::fill_n(at<T>(target), count, value);
+            }};
+          }});
 }
 
 void memset_d8_async(StandIn& s, DevicePointer target, unsigned char value, std::size_t count, cuda::Stream stream) {
