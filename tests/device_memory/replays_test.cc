@@ -30,14 +30,14 @@ class DeviceReplays : public DeviceFaults {
           abort(mine);
           expect_usable(mine, memory);
         },
-        device_config(300));
+        device_config(150));
   }
 };
 
 TEST_F(DeviceReplays, OneWhosePeerNeverComesNamesItAtTheDeadline) {
   start_gpus(kPair);
   replay_in_vain([](DeviceRank& mine, float* memory) { EXPECT_TRUE(succeeded(sum(mine, memory))); },
-                 "a replay of all_reduce of 1000 float, sum, of a CUDA graph, did not end within 300 ms "
+                 "a replay of all_reduce of 1000 float, sum, of a CUDA graph, did not end within 150 ms "
                  "(SETO_OPERATION_TIMEOUT_MS): rank 0 waits for rank 1 in ");
   replay_in_vain(
       [](DeviceRank& mine, float* memory) {
@@ -45,7 +45,7 @@ TEST_F(DeviceReplays, OneWhosePeerNeverComesNamesItAtTheDeadline) {
         for (int call = 0; call < 3; ++call) EXPECT_TRUE(succeeded(sum(mine, memory, kLent)));
         EXPECT_TRUE(succeeded(setoGroupEnd()));
       },
-      "a replay of all_reduce of 13000 float, sum and the 2 calls after it, of a CUDA graph, did not end within 900 ms, the time "
+      "a replay of all_reduce of 13000 float, sum and the 2 calls after it, of a CUDA graph, did not end within 450 ms, the time "
       "of its 3 calls: rank 0 waits for rank 1 in ");
   replay_in_vain(
       [](DeviceRank& mine, float* memory) {
@@ -54,7 +54,7 @@ TEST_F(DeviceReplays, OneWhosePeerNeverComesNamesItAtTheDeadline) {
         EXPECT_TRUE(succeeded(receive(mine, memory + kCount, kCount, 1)));
         EXPECT_TRUE(succeeded(setoGroupEnd()));
       },
-      "did not end within 300 ms (SETO_OPERATION_TIMEOUT_MS): receive of 1000 float from rank 1 was not sent");
+      "did not end within 150 ms (SETO_OPERATION_TIMEOUT_MS): receive of 1000 float from rank 1 was not sent");
 }
 
 // The deadline of a call that was captured is that of each of its replays. Those of other graphs have ended before.
