@@ -57,6 +57,26 @@ TEST_F(DeviceReplays, OneWhosePeerNeverComesNamesItAtTheDeadline) {
       "did not end within 150 ms (SETO_OPERATION_TIMEOUT_MS): receive of 1000 float from rank 1 was not sent");
 }
 
+// Nothing else ends the time of a replay than the graph itself.
+TEST_F(DeviceReplays, OneThatHasEndedIsNeverOverdue) {
+  start_gpus(kPair);
+  on_ranks(kPair, [&](DeviceRank& mine) {
+    constexpr std::uint32_t kMs = 1'000;
+    setoCallConfig_t call = SETO_CALL_CONFIG_INITIALIZER;
+    call.deadlineMs = kMs;
+    auto* const memory = mine.upload(std::vector<float>(kCount, 1));
+    const RepeatedCalls graph(mine, [&] {
+      EXPECT_TRUE(succeeded(setoAllReduceConfig(memory, memory, kCount, setoFloat32, setoSum, mine.comm, mine.stream(), &call)));
+    });
+    for (int round = 0; round < 2; ++round) graph.launch();
+    EXPECT_EQ(mine.read(memory, kCount), std::vector<float>(kCount, 4));
+    setoResult_t state = setoSuccess;
+    for (const Deadline until = Deadline::after_ms(kMs + 100); state == setoSuccess && !until.passed();)
+      EXPECT_TRUE(succeeded(setoCommGetAsyncError(mine.comm, &state)));
+    EXPECT_EQ(state, setoSuccess) << setoGetLastError(mine.comm);
+  });
+}
+
 // The deadline of a call that was captured is that of each of its replays. Those of other graphs have ended before.
 TEST_F(DeviceReplays, EachCallThatIsCapturedHasItsOwnDeadline) {
   start_gpus(kPair);
