@@ -4,7 +4,6 @@
 #include <deque>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,7 +43,7 @@ class Replays final {
   Status mark_begin(Captured captured, cuda::Stream stream);
   Status mark_end(cuda::Stream stream);
 
-  // For the watcher. The launch that runs, since when it was seen to run.
+  // For the watcher, which alone calls these: the launch that runs, and whether its time has passed since it was first seen.
   struct Running {
     std::uint32_t number = 0;            // 0: none
     const Captured* captured = nullptr;  // stays
@@ -60,10 +59,9 @@ class Replays final {
   const cuda::Driver& driver_;
   std::uint32_t* const word_;
   const kernels::Address there_;
-  std::mutex mutex_;               // of the list
-  std::deque<Captured> captured_;  // by number, from 1
-  // The watcher alone uses it.
-  Deadline until_ = Deadline::never();  // of the replay that was seen last
+  std::mutex mutex_;                    // of the list
+  std::deque<Captured> captured_;       // by number, from 1
+  Deadline until_ = Deadline::never();  // the watcher's: of the replay that was seen last
 };
 
 // Judges replays for the watcher: no operation of the control stands for them, so their peers may never come.
