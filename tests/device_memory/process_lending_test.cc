@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "src/core/device_memory/lent_windows.h"
+#include "src/core/device_memory/lending/lent_windows.h"
 #include "tests/device_memory/device_faults.h"
 #include "tests/device_memory/lent_calls.h"
 

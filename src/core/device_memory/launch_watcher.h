@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "src/core/device_memory/launches.h"
-#include "src/core/device_memory/lent_windows.h"
+#include "src/core/device_memory/lending/lent_windows.h"
+#include "src/core/device_memory/lending/placed_shapes.h"
 #include "src/core/device_memory/multicast/multicast_calls.h"
-#include "src/core/device_memory/placed_shapes.h"
 #include "src/core/device_memory/transfer_shapes.h"
 #include "src/core/device_memory/workspaces.h"
 #include "src/core/device_relay/staging.h"

@@ -15,7 +15,7 @@
 #include "src/base/clock.h"
 #include "src/core/communicator/operation_order.h"
 #include "src/core/device_memory/device_shapes.h"
-#include "src/core/device_memory/lent_buffers.h"
+#include "src/core/device_memory/lending/lent_buffers.h"
 #include "src/core/device_memory/replays.h"
 #include "src/core/device_relay/relay.h"
 #include "src/core/progress/call_deadline.h"

@@ -8,7 +8,7 @@
 
 #include "src/base/log.h"
 #include "src/core/call/call_shape.h"
-#include "src/core/device_memory/placed_shapes.h"
+#include "src/core/device_memory/lending/placed_shapes.h"
 
 namespace seto {
 namespace {

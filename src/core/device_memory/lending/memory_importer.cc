@@ -1,4 +1,4 @@
-#include "src/core/device_memory/memory_importer.h"
+#include "src/core/device_memory/lending/memory_importer.h"
 
 #include <poll.h>
 #include <sys/socket.h>

@@ -1,4 +1,4 @@
-#include "src/core/device_memory/lent_windows.h"
+#include "src/core/device_memory/lending/lent_windows.h"
 
 #include <poll.h>
 #include <sys/socket.h>

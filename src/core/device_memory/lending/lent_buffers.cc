@@ -1,4 +1,4 @@
-#include "src/core/device_memory/lent_buffers.h"
+#include "src/core/device_memory/lending/lent_buffers.h"
 
 #include <algorithm>
 

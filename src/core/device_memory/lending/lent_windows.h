@@ -12,8 +12,8 @@
 #include "src/base/fork.h"
 #include "src/core/device_memory/device_allocations.h"
 #include "src/core/device_memory/launches.h"
-#include "src/core/device_memory/lent_buffers.h"
-#include "src/core/device_memory/memory_importer.h"
+#include "src/core/device_memory/lending/lent_buffers.h"
+#include "src/core/device_memory/lending/memory_importer.h"
 #include "src/core/device_memory/rank_statement.h"
 #include "src/engine/device/lent_places.h"
 

@@ -1,4 +1,4 @@
-#include "src/core/device_memory/placed_shapes.h"
+#include "src/core/device_memory/lending/placed_shapes.h"
 
 #include <algorithm>
 #include <cstring>
