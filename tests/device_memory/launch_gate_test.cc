@@ -5,7 +5,7 @@
 #include <future>
 
 #include "src/base/clock.h"
-#include "src/core/device_memory/launches.h"
+#include "src/core/device_memory/launch_gate.h"
 
 namespace seto::testing {
 namespace {

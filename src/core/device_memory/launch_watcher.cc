@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "src/base/thread.h"
+#include "src/core/device_memory/launch_gate.h"
 
 namespace seto {
 namespace {

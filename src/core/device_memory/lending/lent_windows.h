@@ -11,7 +11,7 @@
 
 #include "src/base/fork.h"
 #include "src/core/device_memory/device_allocations.h"
-#include "src/core/device_memory/launches.h"
+#include "src/core/device_memory/launch_gate.h"
 #include "src/core/device_memory/lending/lent_buffers.h"
 #include "src/core/device_memory/lending/memory_importer.h"
 #include "src/core/device_memory/rank_statement.h"

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "src/base/thread.h"
-#include "src/core/device_memory/launches.h"
+#include "src/core/device_memory/launch_gate.h"
 #include "src/core/device_memory/rank_statement.h"
 #include "src/net/local_socket.h"
 
