@@ -121,6 +121,7 @@ Result<std::shared_ptr<DeviceShape>> MulticastCalls::bind(const Call& call, cons
   for (Rank peer = 0; peer < static_cast<Rank>(ranks_); ++peer) made->done_peers.push_back(peer);
   for (const std::uint64_t word : {std::uint64_t{program.blocks}, program.piece})
     made->note.digest = folded(made->note.digest, word);
+  made->recorded = recorded(call, {program.size, 0, 0, made->note.digest});  // no algorithm, no codec
   made->image.resize(sizeof program);
   std::memcpy(made->image.data(), &program, sizeof program);
   SETO_TRY(staging_.stage(made->image, {}, *made));
