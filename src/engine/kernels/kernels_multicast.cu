@@ -8,11 +8,10 @@
 
 namespace seto::kernels {
 
-// Executes an all_reduce by NVLink multicast as one block. In each round the block has a piece of the call:
-// it copies the piece into the memory of the library, meets the blocks of its number on all ranks, sums its rank's share of the
-// piece for all ranks, meets them again, and copies the piece out. A block has one piece of memory: when it has met the others
-// for the second time, no other rank reads or writes that memory before this rank begins the next round. All threads run it
-// alike.
+// Executes an all_reduce by NVLink multicast as one block. In each round the block has a piece of the call: it copies the piece
+// into the memory of the library, meets the blocks of its number on all ranks, sums its rank's share of the piece for all ranks,
+// meets them again, and copies the piece out. A block has one piece of memory: when it has met the others for the second time, no
+// other rank reads or writes that memory before this rank begins the next round. All threads run it alike.
 class MulticastBlock final {
  public:
   SETO_KERNEL MulticastBlock(const DeviceArguments& arguments, std::uint32_t block)
@@ -45,17 +44,16 @@ class MulticastBlock final {
     return at<std::uint64_t>(program_.own + multicast_flag(block_, rank));
   }
 
-  // All that the block has read and written before precedes what the blocks of its number on other ranks do after it. False: the
-  // block was stopped, and has reported for whom it waited.
+  // All that the block has read and written before precedes what the blocks of its number on all ranks do after it. It waits for
+  // its own flag, too: then its own stores to all have come back from the switch. False: the block was stopped, and has reported
+  // for whom it waited.
   SETO_KERNEL bool meet(std::uint64_t meeting, std::uint32_t round) const {
     fence_aliases();
     barrier();
     if (thread_index() == 0) store_release_to_all(program_.all + multicast_flag(block_, program_.rank), meeting);
     bool stopped = false;
-    for (std::uint32_t peer = thread_index(); peer < program_.ranks && !stopped; peer += thread_count()) {
-      if (peer == program_.rank) continue;
-      stopped = !reaches(arguments_, block_, flag_of(peer), meeting, {peer, kWaitsForDone, round});
-    }
+    for (std::uint32_t rank = thread_index(); rank < program_.ranks && !stopped; rank += thread_count())
+      stopped = !reaches(arguments_, block_, flag_of(rank), meeting, {rank, kWaitsForDone, round});
     return !barrier_any(stopped);
   }
 
