@@ -103,18 +103,12 @@ void LinkRails::go_on(Domain& domain, Link& link) {
     failed(failure(Code::timeout, "its process does not answer about RDMA, or the set-up takes longer than 30 s"));
 }
 
-// A port that has come up is tried soon. An address may follow it, and a port that comes and goes is not tried each time.
 void LinkRails::look_at_medium() {
   const std::uint64_t changes = all_->setup().maker->changes();
   if (changes == changes_) return;
   changes_ = changes;
-  try_soon();
+  pause_.something_changed(monotonic_ns());
   if (role_ == PipeMaker::Role::follows && number_ > 0) tell_usable();
-}
-
-void LinkRails::try_soon() {
-  pause_ns_ = std::min(pause_ns_, kFirstPauseNs);
-  next_ns_ = std::min(next_ns_, monotonic_ns() + kFirstPauseNs);
 }
 
 void LinkRails::tell_usable() { send({RailWord::usable, 0, 1, 0, all_->setup().maker->usable()}, {}); }
@@ -130,7 +124,7 @@ void LinkRails::begin_missing(const Link& link) {
   }
   for (std::size_t rail = 0; rail < rails; ++rail) {
     if (!link.wants_rail(sockets + rail)) continue;
-    if (monotonic_ns() < next_ns_) return;
+    if (!pause_.over(monotonic_ns())) return;
     is_new_ = false;
     ++number_;
     begin(static_cast<std::uint8_t>(rail), link);
@@ -163,7 +157,7 @@ void LinkRails::take(const RailInbox::Message& message, Link& link) {
   if (head.word == RailWord::broken) return hear_broken(head, link);
   if (head.word == RailWord::usable) {
     peer_usable_ = head.number;
-    return try_soon();
+    return pause_.something_changed(monotonic_ns());
   }
   if (head.number != number_ || set_up_ == nullptr) return;
   if (const Status heard = set_up_->hear(message.bytes); !heard.ok()) {
@@ -212,9 +206,7 @@ void LinkRails::ended(Domain& domain, Link& link) {
   std::unique_ptr<BytePipe> pipe = set_up_->take();
   if (pipe == nullptr) return failed(set_up_->why());
   set_up_.reset();
-  // One that breaks at once is not tried again at once.
-  next_ns_ = monotonic_ns() + pause_ns_;
-  pause_ns_ = std::max(kFirstPauseNs, pause_ns_ / 2);
+  pause_.succeeded(monotonic_ns());
   const std::size_t path = link.sockets() - link.rails() + rail_;
   if (!domain.take_path(link, path, PathPipe(std::move(pipe)), number_)) broke(rail_, number_);
 }
@@ -223,8 +215,7 @@ void LinkRails::failed(const Status& reason) {
   static std::atomic<bool> said{false};
   set_up_.reset();
   broke(rail_, number_);  // the peer may believe that it has succeeded, and use it
-  pause_ns_ = std::clamp(2 * pause_ns_, kFirstPauseNs, kLongestPauseNs);
-  next_ns_ = monotonic_ns() + pause_ns_;
+  pause_.failed(monotonic_ns());
   const std::string text(reason.text());
   if (said.exchange(true, std::memory_order_relaxed))
     SETO_LOG(debug, "a rail to rank %u could not be opened: %s", peer_, text.c_str());

@@ -14,6 +14,7 @@
 #include "src/control/channel/control_channels.h"
 #include "transports/byte_pipe.h"
 #include "transports/tcp/connect/rail_inbox.h"
+#include "transports/tcp/connect/set_up_pause.h"
 #include "transports/tcp/link/domain.h"
 
 namespace seto::tcp {
@@ -71,8 +72,6 @@ class LinkRails final : public RailOpener {
 
  private:
   static constexpr std::uint64_t kSetUpNs = 30'000'000'000;
-  static constexpr std::uint64_t kFirstPauseNs = 100'000'000;
-  static constexpr std::uint64_t kLongestPauseNs = 10'000'000'000;
   static constexpr std::uint32_t kUnknown = ~0U;
 
   void begin_missing(const Link& link);
@@ -82,7 +81,6 @@ class LinkRails final : public RailOpener {
   void go_on(Domain& domain, Link& link);
   void lose_all(Link& link);
   void look_at_medium();
-  void try_soon();
   void tell_usable();
   void send(RailWord word, std::string_view bytes) { send({word, rail_, 1, 0, number_}, bytes); }
   void send(RailHead head, std::string_view bytes);
@@ -101,8 +99,7 @@ class LinkRails final : public RailOpener {
   std::uint8_t rail_ = 0;
   std::uint32_t number_ = 0;
   std::uint64_t until_ns_ = 0;
-  std::uint64_t next_ns_ = 0;  // not before that
-  std::uint64_t pause_ns_ = 0;
+  SetUpPause pause_;
   std::uint64_t changes_ = 0;  // of the medium that this end has acted on
   std::uint32_t peer_usable_ = kUnknown;
 };
