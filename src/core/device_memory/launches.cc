@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <new>
-#include <ranges>
 #include <string>
 #include <utility>
 
@@ -232,7 +231,7 @@ Status Launches::launch(std::span<Request> requests, std::uint64_t capture) {
   if (launched.ok()) return {};
   if (capture == 0) {
     forget_last();
-    for (RecorderEntry record : std::views::transform(requests, &Request::record)) record.end(launched, true, true);
+    for (const Request& request : requests) RecorderEntry(request.record).end(launched, true, true);
   }
   const std::size_t others = requests.size() - 1;
   return failure(launched.code(), "%s%s: %s", requests.front().shape->what.c_str(),
