@@ -17,9 +17,6 @@ namespace {
 using Direction = LocalTransfer::Direction;
 using kernels::TransferOutcome;
 
-constexpr std::uint32_t kWarp = 32;
-constexpr std::uint64_t kBytesOfThread = 16;
-
 bool sends(const Transfer& transfer) { return transfer.direction == Direction::send; }
 std::uint64_t bytes_of(const Transfer& transfer) { return transfer.count * size_of(transfer.type); }
 

@@ -17,8 +17,7 @@ using kernels::MulticastSum;
 
 // Shorter calls are not worth two meetings of all ranks. Like the share of a block it is not measured.
 constexpr std::uint64_t kLeastBytes = 64 << 10;
-constexpr std::uint64_t kBytesOfBlock = 32 << 10;
-constexpr std::uint32_t kWarp = 32;
+constexpr std::uint64_t kLeastOfBlock = 32 << 10;
 
 MulticastSum sum_of(DataType type) {
   switch (type) {
@@ -100,7 +99,7 @@ Result<std::shared_ptr<DeviceShape>> MulticastCalls::bind(const Call& call, cons
   program.rank = rank_;
   program.ranks = ranks_;
   program.size = call.count * size_of(call.type);
-  program.blocks = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(program.size / kBytesOfBlock, 1, most_blocks_));
+  program.blocks = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(program.size / kLeastOfBlock, 1, most_blocks_));
   const std::uint64_t units = (program.size + kernels::kMulticastUnit - 1) / kernels::kMulticastUnit;
   const std::uint64_t piece = (units + program.blocks - 1) / program.blocks * kernels::kMulticastUnit;
   program.piece = std::min<std::uint64_t>(piece, kernels::kMulticastPiece);
