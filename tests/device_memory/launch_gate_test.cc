@@ -1,11 +1,12 @@
 // The gate between launches and calls of the driver that wait for kernels.
+#include "src/core/device_memory/launch_gate.h"
+
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <future>
 
 #include "src/base/clock.h"
-#include "src/core/device_memory/launch_gate.h"
 
 namespace seto::testing {
 namespace {

@@ -22,6 +22,7 @@ namespace {
 
 constexpr std::size_t kCacheLine = 64;
 constexpr std::uint64_t kBytesOfBlock = 16 << 10;  // of a part: a call gets a further block for so many
+constexpr std::uint64_t kBytesOfThread = 16;
 constexpr int kTriesToFit = 12;
 // Messages from this size on are lent: not measured on a GPU, as long as those of threads (decision 7).
 constexpr std::uint64_t kLeastLent = 16 << 10;

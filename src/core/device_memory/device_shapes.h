@@ -20,9 +20,7 @@
 namespace seto {
 
 struct TransferList;
-inline constexpr std::uint32_t kWarp = 32;           // threads
-inline constexpr std::uint64_t kBytesOfThread = 16;  // of one access
-
+inline constexpr std::uint32_t kWarp = 32;  // threads
 // Whether this rank's GPU can read the buffers of every other rank where they lie.
 enum class PeerBuffers : std::uint8_t { out_of_reach, in_reach };
 

@@ -17,6 +17,8 @@ namespace {
 using Direction = LocalTransfer::Direction;
 using kernels::TransferOutcome;
 
+constexpr std::uint64_t kBytesOfAccess = 16;
+
 bool sends(const Transfer& transfer) { return transfer.direction == Direction::send; }
 std::uint64_t bytes_of(const Transfer& transfer) { return transfer.count * size_of(transfer.type); }
 
@@ -183,7 +185,7 @@ Result<std::shared_ptr<DeviceShape>> TransferShapes::bind(const TransferBatch& b
   shape->rank = setup_.rank;
   shape->blocks = begin.blocks;
   shape->threads = static_cast<std::uint32_t>(
-      std::clamp<std::uint64_t>(std::bit_ceil(std::min<std::uint64_t>(largest, area_.slot_content()) / kBytesOfThread + 1), kWarp,
+      std::clamp<std::uint64_t>(std::bit_ceil(std::min<std::uint64_t>(largest, area_.slot_content()) / kBytesOfAccess + 1), kWarp,
                                 std::bit_floor(static_cast<std::uint64_t>(setup_.gpu->most_threads()))));
   shape->kernel = setup_.gpu->transfer_kernel();
   shape->recorded = recorded(call);
