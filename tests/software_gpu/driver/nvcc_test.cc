@@ -101,6 +101,7 @@ TEST_F(Nvcc, AFatbinThatCannotBeUsedSaysWhy) {
   const std::string fast = fatbin("--compress-mode=speed -gencode arch=compute_90,code=compute_90");
   EXPECT_THAT(std::string(driver().module_load_data(&module, fast.data()).text()), HasSubstr("nvcc --compress-mode=size"));
   std::string damaged = fatbin("--compress-mode=size -gencode arch=compute_90,code=compute_90");
+  ASSERT_GT(damaged.size(), 16U);
   damaged[damaged.size() - 16] ^= 0x55;
   damaged[damaged.size() / 2] ^= 0x55;
   EXPECT_THAT(std::string(driver().module_load_data(&module, damaged.data()).text()), HasSubstr("is damaged"));
