@@ -10,6 +10,7 @@
 #include "src/core/call/call_shape.h"
 #include "src/core/call/ids.h"
 #include "src/core/device_memory/device_costs.h"
+#include "src/core/device_memory/shape_room.h"
 #include "src/engine/coding.h"
 #include "src/engine/device/device_channels.h"
 #include "src/engine/device/device_lending.h"
@@ -167,28 +168,14 @@ Result<std::shared_ptr<DeviceShape>> DeviceShapes::find(const Call& call, std::u
   if (last_ != nullptr && *last_key_ == key) return last_;
   auto found = shapes_.find(key);
   if (found == shapes_.end()) {
-    make_room(ended);
+    if (shapes_.size() >= kMostShapes) last_ = nullptr;
+    make_room(shapes_, kMostShapes, ended, *this);
     SETO_ASSIGN(std::shared_ptr<DeviceShape> shape, bind(call, key));
     found = shapes_.emplace(key, std::move(shape)).first;
   }
   last_key_ = &found->first;
   last_ = found->second;
   return last_;
-}
-
-// More shapes are kept only if graphs or launches under way use them.
-void DeviceShapes::make_room(std::uint64_t ended) {
-  while (shapes_.size() >= kMostShapes) {
-    auto oldest = shapes_.end();
-    for (auto each = shapes_.begin(); each != shapes_.end(); ++each) {
-      if (each->second->is_captured || each->second->last_launch > ended) continue;
-      if (oldest == shapes_.end() || each->second->last_launch < oldest->second->last_launch) oldest = each;
-    }
-    if (oldest == shapes_.end()) return;
-    last_ = nullptr;
-    unstage(*oldest->second);
-    shapes_.erase(oldest);
-  }
 }
 
 DeviceShapes::~DeviceShapes() {

@@ -20,7 +20,6 @@
 namespace seto {
 
 struct TransferList;
-inline constexpr std::uint32_t kWarp = 32;  // threads
 // Whether this rank's GPU can read the buffers of every other rank where they lie.
 enum class PeerBuffers : std::uint8_t { out_of_reach, in_reach };
 
@@ -134,7 +133,6 @@ class DeviceShapes final {
   Result<Fitted> fit(const Call& call, const Chosen& chosen) const;
   // The blocks of `wanted` count, and whether its messages are marked.
   Result<Fitted> cut(const Call& call, const Chosen& chosen, std::uint64_t slice_elements, const DeviceCut& wanted) const;
-  void make_room(std::uint64_t ended);
 
   Setup setup_;
   const cuda::Driver& driver_;

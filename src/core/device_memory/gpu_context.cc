@@ -128,8 +128,7 @@ Status GpuContext::load_kernels() {
 }
 
 Result<cuda::Kernel> GpuContext::find(const cuda::KernelModules& modules, const std::string& name) {
-  constexpr int kOneWarp = 32;
-  SETO_ASSIGN(const cuda::LoadedKernel found, modules.find(name.c_str(), kOneWarp));
+  SETO_ASSIGN(const cuda::LoadedKernel found, modules.find(name.c_str(), kWarp));
   most_threads_ = std::min(most_threads_, found.most_threads);
   return found.kernel;
 }

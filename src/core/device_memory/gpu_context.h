@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -12,6 +13,8 @@
 #include "src/device/cuda/kernel_module.h"
 
 namespace seto {
+
+inline constexpr std::uint32_t kWarp = 32;  // threads
 
 // The driver of this process, opened by the first call. It stays open until the process ends.
 Result<const cuda::Driver*> process_driver();

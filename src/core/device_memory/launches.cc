@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <new>
 #include <string>
 #include <utility>
@@ -16,6 +17,8 @@ using cuda::DriverCode;
 
 // For a pass that has begun on another GPU. One of the longest slice takes some 10 ms on PCI Express.
 constexpr std::uint64_t kPassMs = 200;
+
+constexpr std::chrono::microseconds kShortly(200);
 
 // Places in the words that kernels and the host share.
 constexpr std::size_t kStopWord = 0, kProgressWord = 1, kReplayWord = 2, kReportWords = 3;
@@ -402,6 +405,21 @@ std::optional<kernels::StopReport> Launches::stopped_at(std::uint32_t program) c
     if (word != 0) return kernels::stop_report_of(word);
   }
   return {};
+}
+
+void Launches::await_change() {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, kShortly);
+}
+
+std::size_t Launches::running() const {
+  const std::lock_guard lock(mutex_);
+  return running_.size();
+}
+
+std::uint64_t Launches::ended() const {
+  const std::lock_guard lock(mutex_);
+  return ended_;
 }
 
 }  // namespace seto

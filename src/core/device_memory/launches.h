@@ -1,7 +1,6 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -88,19 +87,10 @@ class Launches final {
   // watcher calls this.
   State poll(const Status& outcome);
   // Waits until a launch ends or for a short time.
-  void await_change() {
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, std::chrono::microseconds(200));
-  }
+  void await_change();
 
-  [[nodiscard]] std::size_t running() const {  // programs
-    const std::lock_guard lock(mutex_);
-    return running_.size();
-  }
-  [[nodiscard]] std::uint64_t ended() const {  // the number of launches
-    const std::lock_guard lock(mutex_);
-    return ended_;
-  }
+  [[nodiscard]] std::size_t running() const;  // programs
+  [[nodiscard]] std::uint64_t ended() const;  // the number of launches
   // That were issued, without those of captures. On the launching thread.
   [[nodiscard]] std::uint64_t issued() const { return launched_; }
   // A launch has failed half-way, so copies and a kernel of it may be in its stream, and no event tells when they have ended.

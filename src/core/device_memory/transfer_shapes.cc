@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "src/base/log.h"
+#include "src/core/device_memory/shape_room.h"
 #include "src/core/launch/message_label.h"
 #include "src/core/launch/recorded_transfers.h"
 
@@ -153,23 +154,9 @@ Result<std::shared_ptr<DeviceShape>> TransferShapes::find(const TransferBatch& b
   std::string key(reinterpret_cast<const char*>(image.data()), image.size());
   const auto found = shapes_.find(key);
   if (found != shapes_.end()) return found->second;
-  make_room(ended);
+  make_room(shapes_, kMostShapes, ended, staging_);
   SETO_ASSIGN(std::shared_ptr<DeviceShape> shape, bind(batch, image));
   return shapes_.emplace(std::move(key), std::move(shape)).first->second;
-}
-
-// More shapes are kept only if graphs or launches under way use them.
-void TransferShapes::make_room(std::uint64_t ended) {
-  while (shapes_.size() >= kMostShapes) {
-    auto oldest = shapes_.end();
-    for (auto each = shapes_.begin(); each != shapes_.end(); ++each) {
-      if (each->second->is_captured || each->second->last_launch > ended) continue;
-      if (oldest == shapes_.end() || each->second->last_launch < oldest->second->last_launch) oldest = each;
-    }
-    if (oldest == shapes_.end()) return;
-    staging_.unstage(*oldest->second);
-    shapes_.erase(oldest);
-  }
 }
 
 Result<std::shared_ptr<DeviceShape>> TransferShapes::bind(const TransferBatch& batch, const Image& image) {

@@ -97,7 +97,6 @@ class TransferShapes final {
   Status open();
   Result<Image> image_of(const TransferBatch& batch) const;
   Result<std::shared_ptr<DeviceShape>> bind(const TransferBatch& batch, const Image& image);
-  void make_room(std::uint64_t ended);
   [[nodiscard]] bool is_done(std::uint32_t report, std::uint64_t launch) const;
 
   Setup setup_;

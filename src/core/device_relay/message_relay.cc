@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "src/core/device_relay/kept_by_graphs.h"
 #include "src/core/progress/call_deadline.h"
 
 namespace seto {
@@ -71,17 +72,6 @@ class MessageRelay::Replay {
  public:
   explicit Replay(std::shared_ptr<Gate> gate) : gate_(std::move(gate)) {}
 
-  // A graph may outlive the communicator, so what its host functions use is never freed once the graph has it. The list shows
-  // checkers of leaks where it is.
-  struct OfGraphs {
-    std::mutex mutex;
-    std::vector<const Replay*> all;
-  };
-  static OfGraphs& of_graphs() {
-    static auto* const only = new OfGraphs;
-    return *only;
-  }
-
   void begin() { tell(&MessageRelay::begin_replay); }
   void end() { tell(&MessageRelay::end_replay); }
 
@@ -130,18 +120,12 @@ Result<MessageRelay::Hold> MessageRelay::hold(std::span<const Rank> peers, Launc
     return Hold{std::make_shared<Use>(gate_), nullptr};
   }
   Hold hold{nullptr, std::unique_ptr<Replay, DropReplay>(new Replay(gate_))};
-  Replay::OfGraphs& kept = Replay::of_graphs();
-  const std::lock_guard lock(kept.mutex);
-  kept.all.push_back(hold.replay.get());
+  KeptByGraphs<Replay>::add(hold.replay.get());
   return hold;
 }
 
 void MessageRelay::DropReplay::operator()(Replay* replay) const {
-  {
-    Replay::OfGraphs& kept = Replay::of_graphs();
-    const std::lock_guard lock(kept.mutex);
-    std::erase(kept.all, replay);
-  }
+  KeptByGraphs<Replay>::remove(replay);
   delete replay;
 }
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "src/core/call/call_shape.h"
+#include "src/core/device_relay/kept_by_graphs.h"
 
 namespace seto {
 namespace {
@@ -37,17 +38,6 @@ class Relay::Announcement {
   ~Announcement() { announcements_left.fetch_sub(1, std::memory_order_relaxed); }
   Announcement(const Announcement&) = delete;
   Announcement& operator=(const Announcement&) = delete;
-
-  // A graph may outlive the communicator, so what it announces is never freed once the graph has it. The list shows checkers of
-  // leaks where it is.
-  struct OfGraphs {
-    std::mutex mutex;
-    std::vector<const Announcement*> all;
-  };
-  static OfGraphs& of_graphs() {
-    static auto* const only = new OfGraphs;
-    return *only;
-  }
 
   void announce() const {
     const std::lock_guard lock(gate_->mutex);
@@ -104,19 +94,12 @@ Relay::AnnouncementPtr Relay::announce(const Note& note, std::shared_ptr<RelayCh
                                        std::shared_ptr<AnnouncedOperation> operation) {
   announces_ = true;
   AnnouncementPtr made(new Announcement(gate_, note, std::move(channels), std::move(operation)));
-  if (!made->is_of_graph()) return made;
-  Announcement::OfGraphs& kept = Announcement::of_graphs();
-  const std::lock_guard lock(kept.mutex);
-  kept.all.push_back(made.get());
+  if (made->is_of_graph()) KeptByGraphs<Announcement>::add(made.get());
   return made;
 }
 
 void Relay::DropAnnouncement::operator()(Announcement* announcement) const {
-  if (announcement->is_of_graph()) {
-    Announcement::OfGraphs& kept = Announcement::of_graphs();
-    const std::lock_guard lock(kept.mutex);
-    std::erase(kept.all, announcement);
-  }
+  if (announcement->is_of_graph()) KeptByGraphs<Announcement>::remove(announcement);
   delete announcement;
 }
 

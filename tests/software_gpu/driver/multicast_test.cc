@@ -53,6 +53,26 @@ class Multicast : public StandInTest {
     EXPECT_TRUE(ok(driver().mem_create(&memory, kPiece, &wanted, 0)));
     return memory;
   }
+  // The parent makes an object of two GPUs, hands it over and adds GPU 0; the child takes it and adds GPU 1.
+  [[nodiscard]] MemoryHandle share_with_child(const Channel& channel) {
+    start({{"SOFTWARE_GPU_COUNT", "2"}});
+    const MemoryHandle object = create(2);
+    int file = -1;
+    EXPECT_TRUE(ok(driver().mem_export(&file, object, kByFile, 0)));
+    const Fd owner(file);
+    channel.send(0, {}, file);
+    EXPECT_TRUE(ok(driver().multicast_add_device(object, 0)));
+    return object;
+  }
+  [[nodiscard]] MemoryHandle join_as_child(const Channel& channel) {
+    Fd file;
+    (void)channel.receive(1, &file);
+    start({{"SOFTWARE_GPU_COUNT", "2"}});
+    MemoryHandle object = 0;
+    EXPECT_TRUE(ok(driver().mem_import(&object, reinterpret_cast<void*>(static_cast<std::intptr_t>(file.get())), kByFile)));
+    EXPECT_TRUE(ok(driver().multicast_add_device(object, 1)));
+    return object;
+  }
   [[nodiscard]] cuda::Kernel sum() const {
     cuda::Module module = nullptr;
     cuda::Kernel found = nullptr;
@@ -180,12 +200,7 @@ TEST_F(Multicast, GpusAndDriversMayLackIt) {
 TEST_F(Multicast, ProcessesShareAnObject) {
   const Channel channel;
   testing::ChildProcess child([&] {
-    Fd file;
-    (void)channel.receive(1, &file);
-    start({{"SOFTWARE_GPU_COUNT", "2"}});
-    MemoryHandle object = 0;
-    EXPECT_TRUE(ok(driver().mem_import(&object, reinterpret_cast<void*>(static_cast<std::intptr_t>(file.get())), kByFile)));
-    EXPECT_TRUE(ok(driver().multicast_add_device(object, 1)));
+    const MemoryHandle object = join_as_child(channel);
     const MemoryHandle memory = memory_of(1);
     EXPECT_TRUE(ok(driver().multicast_bind_mem(object, 0, memory, 0, kPiece, 0)));
     const DevicePointer own = map(memory, kPiece, 1), all = map(object, kPiece, 1);
@@ -203,13 +218,7 @@ TEST_F(Multicast, ProcessesShareAnObject) {
     (void)channel.receive(1);
     return !HasFailure();
   });
-  start({{"SOFTWARE_GPU_COUNT", "2"}});
-  const MemoryHandle object = create(2);
-  int file = -1;
-  ASSERT_TRUE(ok(driver().mem_export(&file, object, kByFile, 0)));
-  const Fd owner(file);
-  channel.send(0, {}, file);
-  ASSERT_TRUE(ok(driver().multicast_add_device(object, 0)));
+  const MemoryHandle object = share_with_child(channel);
   const MemoryHandle memory = memory_of(0);
   ASSERT_TRUE(ok(driver().multicast_bind_mem(object, 0, memory, 0, kPiece, 0)));  // it waits for the child
   const DevicePointer own = map(memory, kPiece, 0), all = map(object, kPiece, 0);
@@ -229,12 +238,7 @@ TEST_F(Multicast, ProcessesShareAnObject) {
 TEST_F(Multicast, MemoryOfAProcessThatHasEndedIsStillRead) {
   const Channel channel;
   testing::ChildProcess child([&] {
-    Fd file;
-    (void)channel.receive(1, &file);
-    start({{"SOFTWARE_GPU_COUNT", "2"}});
-    MemoryHandle object = 0;
-    EXPECT_TRUE(ok(driver().mem_import(&object, reinterpret_cast<void*>(static_cast<std::intptr_t>(file.get())), kByFile)));
-    EXPECT_TRUE(ok(driver().multicast_add_device(object, 1)));
+    const MemoryHandle object = join_as_child(channel);
     const MemoryHandle memory = memory_of(1);
     fill(map(memory, kPiece, 1), 5);
     EXPECT_TRUE(ok(driver().multicast_bind_mem(object, 0, memory, 0, kPiece, 0)));
@@ -242,13 +246,7 @@ TEST_F(Multicast, MemoryOfAProcessThatHasEndedIsStillRead) {
     (void)channel.receive(1);
     return !HasFailure();
   });
-  start({{"SOFTWARE_GPU_COUNT", "2"}});
-  const MemoryHandle object = create(2);
-  int file = -1;
-  ASSERT_TRUE(ok(driver().mem_export(&file, object, kByFile, 0)));
-  const Fd owner(file);
-  channel.send(0, {}, file);
-  ASSERT_TRUE(ok(driver().multicast_add_device(object, 0)));
+  const MemoryHandle object = share_with_child(channel);
   const MemoryHandle memory = memory_of(0);
   ASSERT_TRUE(ok(driver().multicast_bind_mem(object, 0, memory, 0, kPiece, 0)));
   const DevicePointer own = map(memory, kPiece, 0);

@@ -3,13 +3,15 @@
 #include <algorithm>
 #include <cstring>
 
+#include "src/core/device_memory/shape_room.h"
+
 namespace seto {
 
 Result<std::shared_ptr<DeviceShape>> PlacedShapes::find(const std::shared_ptr<DeviceShape>& shape,
                                                         const std::vector<LentDistance>& distances, std::uint64_t ended) {
   const Key key{shape, distances};
   if (const auto found = placed_.find(key); found != placed_.end()) return found->second;
-  if (placed_.size() >= kMostShapes) drop_oldest(placed_, ended, shapes_);
+  make_room(placed_, kMostShapes, ended, shapes_);
   auto made = std::make_shared<DeviceShape>(*shape);
   made->is_copied = false;
   made->is_captured = false;

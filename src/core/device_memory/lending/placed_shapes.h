@@ -10,20 +10,6 @@
 
 namespace seto {
 
-// Takes the shape out of the map that was launched first, and its program from memory. More shapes are kept only if graphs or
-// launches under way use them.
-template <class Key>
-void drop_oldest(std::map<Key, std::shared_ptr<DeviceShape>>& shapes, std::uint64_t ended, DeviceShapes& staging) {
-  auto oldest = shapes.end();
-  for (auto each = shapes.begin(); each != shapes.end(); ++each) {
-    if (each->second->is_captured || each->second->last_launch > ended) continue;
-    if (oldest == shapes.end() || each->second->last_launch < oldest->second->last_launch) oldest = each;
-  }
-  if (oldest == shapes.end()) return;
-  staging.unstage(*oldest->second);
-  shapes.erase(oldest);
-}
-
 // Call shapes whose programs lend addresses at which GPUs of other processes see the buffers: a program for each place where
 // these have mapped them. One thread at a time; the context is current.
 class PlacedShapes final {

@@ -8,7 +8,7 @@
 
 #include "src/base/log.h"
 #include "src/core/call/call_shape.h"
-#include "src/core/device_memory/lending/placed_shapes.h"
+#include "src/core/device_memory/shape_room.h"
 
 namespace seto {
 namespace {
@@ -88,7 +88,7 @@ Result<std::shared_ptr<DeviceShape>> MulticastCalls::find(const Call& call, cons
                                                           std::uint64_t ended) {
   if (!is_ready_ || !takes(call, *shape)) return shape;
   if (const auto found = shapes_.find(shape); found != shapes_.end()) return found->second;
-  if (shapes_.size() >= kMostShapes) drop_oldest(shapes_, ended, staging_);
+  make_room(shapes_, kMostShapes, ended, staging_);
   SETO_ASSIGN(std::shared_ptr<DeviceShape> made, bind(call, *shape));
   return shapes_.emplace(shape, std::move(made)).first->second;
 }
