@@ -26,12 +26,11 @@ class DeviceEngine : public software_gpu::driver::StandInTest {
 
   struct Gpus {
     int count = 1;
-    std::string capability = "90";
     std::uint64_t weak_seed = 0;  // 0: strong memory
   };
 
   void start_gpus(const Gpus& gpus) {
-    Variables variables{{"SOFTWARE_GPU_COUNT", std::to_string(gpus.count)}, {"SOFTWARE_GPU_CAPABILITY", gpus.capability}};
+    Variables variables{{"SOFTWARE_GPU_COUNT", std::to_string(gpus.count)}};
     if (gpus.weak_seed != 0) {
       variables["SOFTWARE_GPU_WEAK"] = "1";
       variables["SOFTWARE_GPU_SEED"] = std::to_string(gpus.weak_seed);
@@ -76,12 +75,13 @@ class DeviceEngine : public software_gpu::driver::StandInTest {
   std::map<std::pair<int, std::string>, std::unique_ptr<const cuda::KernelModules>> modules_;
 };
 
-class DeviceEngineOnBoth : public DeviceEngine, public testing::WithParamInterface<const char*> {};
+// All plans, which trees with sanitizers omit.
+class DeviceEngineBits : public DeviceEngine {};
 
-TEST_P(DeviceEngineOnBoth, GivesTheBitsOfTheHost) {
+TEST_F(DeviceEngineBits, GivesTheBitsOfTheHost) {
   std::uint64_t seed = 10;
   for (const int ranks : {1, 2, 3, 4}) {
-    start_gpus({ranks, GetParam()});
+    start_gpus({ranks});
     for (const DeviceJob& job : device_jobs(ranks, 150)) {
       compare(job, seed += 3);
       if (HasFatalFailure()) return;
@@ -89,10 +89,10 @@ TEST_P(DeviceEngineOnBoth, GivesTheBitsOfTheHost) {
   }
 }
 
-TEST_P(DeviceEngineOnBoth, GivesTheBitsOfTheHostWhenItLends) {
+TEST_F(DeviceEngineBits, GivesTheBitsOfTheHostWhenItLends) {
   std::uint64_t seed = 10;
   for (const int ranks : {2, 3}) {
-    start_gpus({ranks, GetParam()});
+    start_gpus({ranks});
     for (const DeviceJob& job : lending_device_jobs(ranks, 150)) {
       compare(job, seed += 3);
       if (HasFatalFailure()) return;
@@ -100,17 +100,17 @@ TEST_P(DeviceEngineOnBoth, GivesTheBitsOfTheHostWhenItLends) {
   }
 }
 
-TEST_P(DeviceEngineOnBoth, GivesTheBitsOfTheHostWithCodecs) {
+TEST_F(DeviceEngineBits, GivesTheBitsOfTheHostWithCodecs) {
   std::uint64_t seed = 10;
-  start_gpus({3, GetParam()});
+  start_gpus({3});
   for (const DeviceJob& job : coded_device_jobs(3)) {
     compare(job, seed += 3);
     if (HasFatalFailure()) return;
   }
 }
 
-TEST_P(DeviceEngineOnBoth, AllFoldsGiveTheBitsOfTheHost) {
-  start_gpus({2, GetParam()});
+TEST_F(DeviceEngineBits, AllFoldsGiveTheBitsOfTheHost) {
+  start_gpus({2});
   std::uint64_t seed = 5;
   for (int type = 0; type < kDataTypeCount; ++type)
     for (int op = 0; op < kReduceOpCount; ++op) {
@@ -125,9 +125,9 @@ TEST_P(DeviceEngineOnBoth, AllFoldsGiveTheBitsOfTheHost) {
     }
 }
 
-TEST_P(DeviceEngineOnBoth, WeakMemoryGivesTheSameBitsAndNoRace) {
+TEST_F(DeviceEngineBits, WeakMemoryGivesTheSameBitsAndNoRace) {
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
-    start_gpus({3, GetParam(), seed});
+    start_gpus({3, seed});
     for (const char* name : {"ring", "two_shot", "one_shot", "double_tree"}) {
       DeviceJob job{find_algorithm(name, Collective::all_reduce), 3, DataType::float32, ReduceOp::sum, 70};
       job.slice_elements = 32;
@@ -139,9 +139,6 @@ TEST_P(DeviceEngineOnBoth, WeakMemoryGivesTheSameBitsAndNoRace) {
     }
   }
 }
-
-INSTANTIATE_TEST_SUITE_P(Compute, DeviceEngineOnBoth, testing::Values("80", "90"),
-                         [](const auto& each) { return std::string("capability_") + each.param; });
 
 TEST_F(DeviceEngine, SeveralRanksShareAGpu) {
   start_gpus({1});

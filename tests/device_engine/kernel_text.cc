@@ -11,9 +11,9 @@ std::string image_name(const BoundProgram& program) {
 
 std::string kernel_name(const BoundProgram& program) { return "seto_run_" + image_name(program); }
 
-std::string kernel_ptx(const BoundProgram& program, int capability) {
+std::string kernel_ptx(const BoundProgram& program) {
   for (const cuda::KernelImage& image : kernels::kernel_images().images)
-    if (image.name == image_name(program)) return software_gpu::driver::ptx_of_image(image.data, capability);
+    if (image.name == image_name(program)) return software_gpu::driver::ptx_of_image(image.data, kCapability);
   return {};
 }
 

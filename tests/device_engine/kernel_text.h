@@ -11,7 +11,9 @@ namespace seto::support {
 // The kernel itself: "seto_run_float".
 [[nodiscard]] std::string kernel_name(const BoundProgram& program);
 
-// The PTX of it that a GPU of this compute capability (90 is 9.0) would run. Empty: the library has no kernels.
-[[nodiscard]] std::string kernel_ptx(const BoundProgram& program, int capability);
+// Of the GPUs in these tests: 9.0.
+inline constexpr int kCapability = 90;
+// The PTX of it that such a GPU would run. Empty: the library has no kernels.
+[[nodiscard]] std::string kernel_ptx(const BoundProgram& program);
 
 }  // namespace seto::support

@@ -10,6 +10,7 @@
 #include "src/engine/kernels/device_launch.h"
 #include "src/engine/kernels/kernel_images.h"
 #include "src/engine/kernels/multicast/multicast_program.h"
+#include "tests/device_engine/kernel_text.h"
 #include "tests/software_gpu/driver/fatbin.h"
 #include "tests/software_gpu/fault.h"
 #include "tests/software_gpu/machine.h"
@@ -30,7 +31,7 @@ constexpr std::uint64_t kLongest = 330 * kMulticastUnit + 4;
 
 std::string multicast_ptx() {
   for (const cuda::KernelImage& image : kernels::kernel_images().images)
-    if (std::string(image.name) == "multicast") return software_gpu::driver::ptx_of_image(image.data, 90);
+    if (std::string(image.name) == "multicast") return software_gpu::driver::ptx_of_image(image.data, kCapability);
   return {};
 }
 

@@ -131,11 +131,11 @@ struct Change {
   std::string to;
 };
 
-class KernelMutation : public testing::TestWithParam<int> {
+class KernelMutation : public testing::Test {
  protected:
   void SetUp() override {
     if (!has_kernels()) GTEST_SKIP() << needs_kernels();
-    ptx_ = kernel_ptx(groups().front().jobs.front().programs().front(), GetParam());
+    ptx_ = kernel_ptx(groups().front().jobs.front().programs().front());
     ASSERT_NE(ptx_, "") << "the library has kernels, but not this one";
   }
 
@@ -180,9 +180,9 @@ class KernelMutation : public testing::TestWithParam<int> {
   int places_ = 0;
 };
 
-TEST_P(KernelMutation, TheKernelIsRight) { EXPECT_EQ(first_failure(ptx_, 20, groups_), 0U) << last_fault; }
+TEST_F(KernelMutation, TheKernelIsRight) { EXPECT_EQ(first_failure(ptx_, 20, groups_), 0U) << last_fault; }
 
-TEST_P(KernelMutation, EachWeakerFlagIsFound) {
+TEST_F(KernelMutation, EachWeakerFlagIsFound) {
   for (const Change& change : {Change{"st.release.sys.global.u64", "st.relaxed.sys.global.u64"},
                                {"st.release.sys.global.u64", "st.release.gpu.global.u64"},
                                {"st.release.sys.global.u64", "st.global.u64"},
@@ -199,7 +199,7 @@ TEST_P(KernelMutation, EachWeakerFlagIsFound) {
 }
 
 // A marked word is one access, strong, and of the scope of the system.
-TEST_P(KernelMutation, EachWeakerMarkIsFound) {
+TEST_F(KernelMutation, EachWeakerMarkIsFound) {
   groups_ = marked_groups();
   EXPECT_EQ(first_failure(ptx_, 20, groups_), 0U) << last_fault;
   const std::string store = "st.relaxed.sys.global.b64", load = "ld.relaxed.sys.global.b64";
@@ -228,7 +228,7 @@ TEST_P(KernelMutation, EachWeakerMarkIsFound) {
 }
 
 // A word of the exchange after the next one is written over one that was not read.
-TEST_P(KernelMutation, OneSlotForMarksIsNotEnough) {
+TEST_F(KernelMutation, OneSlotForMarksIsNotEnough) {
   one_slot = true;
   const std::uint64_t seed = first_failure(ptx_, kMostSeeds, marked_groups());
   one_slot = false;
@@ -237,7 +237,7 @@ TEST_P(KernelMutation, OneSlotForMarksIsNotEnough) {
 }
 
 // Every block takes itself for the last one that has ended a program, and begins the next one at once.
-TEST_P(KernelMutation, AMissingOrderOfProgramsIsFound) {
+TEST_F(KernelMutation, AMissingOrderOfProgramsIsFound) {
   const std::size_t at = ptx_.find(kCountOfLaunch);
   ASSERT_NE(at, std::string::npos);
   const std::size_t size = ptx_.find(';', at) + 1 - at;
@@ -253,7 +253,7 @@ TEST_P(KernelMutation, AMissingOrderOfProgramsIsFound) {
 // A barrier of the block becomes one of the warp; one that also joins a predicate joins that of the warp only. The two around the
 // count of blocks stay: they order the flags of the last step before the word that the operation is done, and tell all warps to
 // store it. A warp that is not the first stores such flags and words only in a call of more than 32 ranks.
-TEST_P(KernelMutation, EachMissingBarrierIsFound) {
+TEST_F(KernelMutation, EachMissingBarrierIsFound) {
   const std::size_t count = ptx_.find("atom.acq_rel.gpu.global.add.u32");
   ASSERT_NE(count, std::string::npos);
   left_out_ = {ptx_.rfind("bar.", count), ptx_.find("bar.", count)};
@@ -265,9 +265,6 @@ TEST_P(KernelMutation, EachMissingBarrierIsFound) {
   });
   std::printf("%d places\n", places_);
 }
-
-INSTANTIATE_TEST_SUITE_P(Compute, KernelMutation, testing::Values(80, 90),
-                         [](const auto& each) { return "capability_" + std::to_string(each.param); });
 
 }  // namespace
 }  // namespace seto::support

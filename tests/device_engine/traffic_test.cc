@@ -53,7 +53,7 @@ TEST(KernelTraffic, IsWithin5PercentOfTheFloorFrom1MiB) {
     job.blocks = 2;
     ASSERT_TRUE(job.exists()) << job.text();
     const std::vector<BoundProgram> programs = job.programs();
-    const std::string ptx = kernel_ptx(programs.front(), 90);
+    const std::string ptx = kernel_ptx(programs.front());
     ASSERT_NE(ptx, "") << "the library has kernels, but not that of " << job.text();
     std::vector<std::vector<DeviceMemory>> operations(1);
     for (Rank rank = 0; rank < job.ranks; ++rank) operations[0].emplace_back(job, rank, 2);

@@ -10,6 +10,7 @@
 
 #include "src/engine/device/device_transfers.h"
 #include "src/engine/kernels/kernel_images.h"
+#include "tests/device_engine/kernel_text.h"
 #include "tests/software_gpu/driver/fatbin.h"
 #include "tests/software_gpu/fault.h"
 #include "tests/software_gpu/machine.h"
@@ -27,9 +28,9 @@ constexpr std::size_t kLaunches = 3;
 // Bytes that rank 0 sends to rank 1 in each launch, in two messages, and rank 1 to rank 0.
 constexpr std::uint64_t kSizes[kRanks][2] = {{1300, 4}, {700, 520}};
 
-std::string transfers_ptx(int capability) {
+std::string transfers_ptx() {
   for (const cuda::KernelImage& image : kernels::kernel_images().images)
-    if (std::string(image.name) == "transfers") return software_gpu::driver::ptx_of_image(image.data, capability);
+    if (std::string(image.name) == "transfers") return software_gpu::driver::ptx_of_image(image.data, kCapability);
   return {};
 }
 
@@ -144,11 +145,11 @@ std::uint64_t first_failure(const std::string& ptx, std::uint64_t seeds) {
   return 0;
 }
 
-class TransferKernelMutation : public testing::TestWithParam<int> {
+class TransferKernelMutation : public testing::Test {
  protected:
   void SetUp() override {
     if (!has_kernels()) GTEST_SKIP() << needs_kernels();
-    ptx_ = transfers_ptx(GetParam());
+    ptx_ = transfers_ptx();
     ASSERT_NE(ptx_, "") << "the library has kernels, but not this one";
   }
   [[nodiscard]] std::string with_all(const std::string& from, const std::string& to) const {
@@ -161,10 +162,10 @@ class TransferKernelMutation : public testing::TestWithParam<int> {
   std::string ptx_;
 };
 
-TEST_P(TransferKernelMutation, TheKernelIsRight) { EXPECT_EQ(first_failure(ptx_, 40), 0U); }
+TEST_F(TransferKernelMutation, TheKernelIsRight) { EXPECT_EQ(first_failure(ptx_, 40), 0U); }
 
 // At all places at once: reports to the host use the same instructions, and these tests do not read them.
-TEST_P(TransferKernelMutation, WeakerFlagsAreFound) {
+TEST_F(TransferKernelMutation, WeakerFlagsAreFound) {
   for (const auto& [from, to] : std::map<std::string, std::vector<std::string>>{
            {"st.release.sys.global.u64", {"st.relaxed.sys.global.u64", "st.release.gpu.global.u64", "st.global.u64"}},
            {"ld.acquire.sys.global.u64", {"ld.relaxed.sys.global.u64", "ld.acquire.gpu.global.u64", "ld.global.u64"}}})
@@ -176,7 +177,7 @@ TEST_P(TransferKernelMutation, WeakerFlagsAreFound) {
 }
 
 // One acquire at a time: of what has come, and of the credit.
-TEST_P(TransferKernelMutation, EachWeakerLoadIsFound) {
+TEST_F(TransferKernelMutation, EachWeakerLoadIsFound) {
   const std::string from = "ld.acquire.sys.global.u64", to = "ld.relaxed.sys.global.u64";
   int places = 0;
   for (std::size_t at = ptx_.find(from); at != std::string::npos; at = ptx_.find(from, at + 1), ++places) {
@@ -188,7 +189,7 @@ TEST_P(TransferKernelMutation, EachWeakerLoadIsFound) {
 }
 
 // A barrier of the block becomes one of the warp.
-TEST_P(TransferKernelMutation, EachMissingBarrierIsFound) {
+TEST_F(TransferKernelMutation, EachMissingBarrierIsFound) {
   int places = 0;
   for (std::size_t at = ptx_.find("bar.sync"); at != std::string::npos; at = ptx_.find("bar.sync", at + 1), ++places) {
     std::string mutant = ptx_;
@@ -197,9 +198,6 @@ TEST_P(TransferKernelMutation, EachMissingBarrierIsFound) {
   }
   EXPECT_GE(places, 2);
 }
-
-INSTANTIATE_TEST_SUITE_P(Compute, TransferKernelMutation, testing::Values(80, 90),
-                         [](const auto& each) { return "capability_" + std::to_string(each.param); });
 
 }  // namespace
 }  // namespace seto::support

@@ -49,7 +49,7 @@ class DeviceMarks : public DeviceMemory {
 TEST_F(DeviceMarks, ShortCallsTakeTurnsWithLongOnes) {
   start_gpus(3);
   on_ranks(3, [&](DeviceRank& mine) {
-    for (const std::size_t count : {1, 300, 9000, 2, 77}) sums_in_turn(mine, 3, count, 5);
+    for (const std::size_t count : {1, 300, 9000, 2, 77}) sums_in_turn(mine, 3, count, 3);
   });
   const std::string log = logged();
   EXPECT_THAT(log, HasSubstr("all_reduce of 300 int64, sum runs on the GPU as one_shot: 1 blocks of 512 threads, slices of 300 "

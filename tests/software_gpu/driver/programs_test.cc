@@ -48,7 +48,7 @@ TEST(ProgramsWithGpus, InfoNamesTheKernelsOfTheLibrary) {
   if (kernels.images.empty())
     EXPECT_STREQ(kernels.architectures, "none");
   else
-    EXPECT_THAT(line, HasSubstr("sm_80 sm_90 sm_100, PTX of compute_80 compute_90  (built by nvcc 13."));
+    EXPECT_THAT(line, HasSubstr("sm_80 sm_90 sm_100, PTX of compute_80  (built by nvcc 13."));
 }
 
 TEST(ProgramsWithGpus, InfoSaysWhyThereAreNone) {
