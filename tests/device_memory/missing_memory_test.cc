@@ -153,13 +153,13 @@ TEST_F(DeviceMissingMemory, EachAllocationOfAGroupFailsOnce) {
 TEST_F(DeviceMissingMemory, AllAllocationsOfAGroupFailFromOneOn) {
   SETO_NEEDS_STAND_IN();
   start_gpus(kPair);
-  fail_each_allocation(true, kForEver, 3);
+  fail_each_allocation(true, kForEver, 7);
 }
 
 TEST_F(DeviceMissingMemory, AllocationsOfAGroupFailWhoseProgramsAreNotBound) {
   SETO_NEEDS_STAND_IN();
   start_gpus(kPair);
-  fail_each_allocation(false, 1, 61);
+  fail_each_allocation(false, 1, 127);
 }
 
 // A group that lacks memory half-way has added calls that no launch may execute later.
