@@ -1,6 +1,8 @@
 // The conditions under which a sender may write: credit, windows, leases. One thread runs all members, so that each state can be
 // checked.
 
+#include <set>
+
 #include "tests/support/conformance.h"
 
 namespace seto::support {
@@ -273,6 +275,56 @@ TEST_P(Credit, AnExhaustedPoolIsAnErrorWithAText) {
   EXPECT_FALSE(huge.step(1));
   EXPECT_EQ(whole[0]->peer_group().failure().code(), Code::unavailable);
 }
+
+// The slots of successive operations lie one behind another. The sender is always one operation ahead.
+class MovingSlots : public OneThread {
+ protected:
+  static constexpr StreamGeometry kMiddle{10'000, 2, 2, 5};
+  static constexpr std::uint64_t kOperations = 50;
+
+  // Returns the different places of the first slice.
+  std::set<const std::byte*> places_of(const PeerGroupsWanted& wanted) {
+    const auto members = make(wanted);
+    const auto send = members[0]->peer_group().open_send({0, 0, 0}, std::vector{1U}, kMiddle).value();
+    Flow receive = receiving(members[1]->peer_group(), 1, {0, 0, 0}, kMiddle);
+    std::set<const std::byte*> places;
+    for (std::uint64_t operation = 1; operation <= kOperations; ++operation) {
+      begin(members, operation);
+      for (std::uint64_t slice = 0; slice < kMiddle.slices; ++slice) {
+        std::byte* const slot = send->acquire(mark_of(operation, slice));
+        EXPECT_NE(slot, nullptr) << members[0]->peer_group().failure().text();
+        if (slot == nullptr) return {};
+        if (slice == 0) places.insert(slot);
+        write_pattern(slot, kMiddle.slot_size, receive.key_of(mark_of(operation, slice)));
+        send->commit(mark_of(operation, slice), kMiddle.slot_size);
+      }
+      members[0]->peer_group().complete(operation);
+      if (operation == 1) continue;
+      receive.next = 0;
+      for (std::uint64_t slice = 0; slice < kMiddle.slices; ++slice) EXPECT_TRUE(receive.step(operation - 1)) << operation;
+      members[1]->peer_group().complete(operation - 1);
+    }
+    leased_ = members[0]->leased();
+    return places;
+  }
+
+  std::size_t leased_ = 0;
+};
+
+TEST_P(MovingSlots, ComeBackWhenTheRoomIsUsedUp) {
+  const std::size_t places = places_of({.members = 2, .room_to_move_on = 1 << 20}).size();
+  EXPECT_GE(places, 2U * (256U << 10) / (2 * 10'048));  // of each of two leases
+  EXPECT_LT(places, kOperations) << "they never come back";
+  EXPECT_EQ(leased_, 512U << 10);
+}
+
+TEST_P(MovingSlots, StayWithoutRoom) { EXPECT_EQ(places_of({.members = 2, .room_to_move_on = 0}).size(), kWindow); }
+
+TEST_P(MovingSlots, StayWhereThereIsNoMemoryForMore) {
+  EXPECT_EQ(places_of({.members = 2, .limit_bytes = 256 << 10, .room_to_move_on = 4 << 20}).size(), kWindow);
+}
+
+INSTANTIATE_TEST_SUITE_P(ByOffset, MovingSlots, ::testing::Values(&lending_by_offset()), name_of_one);
 
 TEST_P(Credit, InvalidStreamsAreRejected) {
   const auto members = make({.members = 2, .ports = 4});

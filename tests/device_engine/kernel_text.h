@@ -11,7 +11,7 @@ namespace seto::support {
 // The kernel itself: "seto_run_float".
 [[nodiscard]] std::string kernel_name(const BoundProgram& program);
 
-// Of the GPUs in these tests: 9.0.
+// The GPUs in these tests are of kind 9.0.
 inline constexpr int kCapability = 90;
 // The PTX of it that such a GPU would run. Empty: the library has no kernels.
 [[nodiscard]] std::string kernel_ptx(const BoundProgram& program);

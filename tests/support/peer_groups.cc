@@ -118,6 +118,7 @@ class SlotMember final : public PeerGroupMember, private slots::Doorbell {
       setup.ports = wanted.ports;
       setup.pool = &home().pool;
       setup.doorbell = this;
+      if (mapped != Mapped::once) setup.room_to_move_on = wanted.room_to_move_on;
       for (std::uint32_t peer = 0; peer < wanted.members; ++peer)
         setup.members.push_back(
             {at[peer], kTestSegment, home().boards[i], home().status_lines[i],

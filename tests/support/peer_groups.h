@@ -21,6 +21,7 @@ struct PeerGroupsWanted {
   std::uint32_t peer_groups = 1;  // groups of the same members
   std::uint32_t ports = 16;
   std::uint64_t limit_bytes = std::numeric_limits<std::uint64_t>::max();  // limit of the memory that a member may share
+  std::size_t room_to_move_on = 256 << 10;  // of members that map each other's memory; 0: slots stay
 };
 
 // The fields of a stream's description that a stray store of the sender may damage.

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "src/net/token.h"
+#include "transports/shm/core_caches.h"
 #include "transports/shm/local_process.h"
 #include "transports/shm/shm_connection.h"
 #include "transports/shm/user_memory.h"
@@ -90,6 +91,7 @@ Result<std::shared_ptr<PeerGroup>> ShmSeat::join(GroupMembers members) {
   setup.own = members.own;
   setup.ports = ports_;
   setup.pool = &pool_;
+  setup.room_to_move_on = room_to_move_on(core_caches(), members.members.size());
   setup.called = "rank";
   setup.lendable = &UserMemory::lendable();
   for (std::uint32_t index = 0; index < members.members.size(); ++index) {

@@ -36,6 +36,12 @@ Result<std::size_t> Pool::lease(std::size_t size, int node) {
   return offset;
 }
 
+bool Pool::has_plenty(std::size_t size) const {
+  constexpr std::size_t kSmallPart = 8;
+  const std::lock_guard lock(mutex_);
+  return size <= std::min(end_ - next_, limit_ - std::min(limit_, used_)) / kSmallPart;
+}
+
 bool Pool::take_free_slots(std::size_t need, int node, std::size_t& offset) {
   if (take(free_[node], need, offset)) return true;
   if (node != kAnyNode) return false;

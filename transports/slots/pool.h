@@ -44,6 +44,8 @@ class Pool final {
   // Slots whose pages should lie on that NUMA node. Slots of another node serve where there is neither memory nor room for these.
   Result<std::size_t> lease(std::size_t size, int node = kAnyNode);
   void give_back(std::size_t offset, std::size_t size);
+  // So many bytes are a small part of what is left: they may be leased for speed alone.
+  [[nodiscard]] bool has_plenty(std::size_t size) const;
   // A board: all zeros, without memory until it is touched.
   Result<std::size_t> reserve(std::size_t size);
   // No member reads that board any more.

@@ -1,13 +1,26 @@
 #include "transports/slots/slot_leases.h"
 
+#include <algorithm>
+
 namespace seto::slots {
 
-Status SlotLeases::grow(Lease& lease, std::size_t size, int node) {
-  if (lease.size >= size) return {};
-  SETO_ASSIGN(const std::size_t offset, boards_.setup().pool->lease(size, node));
-  if (lease.size > 0) boards_.setup().pool->give_back(lease.offset, lease.size);
-  lease.offset = offset;
-  lease.size = size;
+Status SlotLeases::grow(Lease& lease, std::size_t size, std::size_t wanted, int node) {
+  if (lease.size >= wanted || (lease.size >= size && lease.refused <= wanted)) return {};
+  Pool& pool = *boards_.setup().pool;
+  std::size_t leased = lease.refused > wanted && pool.has_plenty(wanted) ? wanted : size;
+  if (leased < wanted) lease.refused = std::min(lease.refused, wanted);
+  if (lease.size >= leased) return {};
+  Result<std::size_t> offset = pool.lease(leased, node);
+  if (!offset.ok() && leased > size) {
+    lease.refused = wanted;
+    if (lease.size >= size) return {};
+    offset = pool.lease(leased = size, node);
+  }
+  SETO_TRY(offset.status());
+  if (lease.size > 0) pool.give_back(lease.offset, lease.size);
+  lease.offset = offset.value();
+  lease.size = leased;
+  lease.next = 0;
   return {};
 }
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -21,6 +22,8 @@ class SlotLeases final {
     std::size_t size = 0;
     std::uint64_t operation = 0;  // the last operation that filled the slots
     std::uint64_t user = 0;       // the stream that filled them
+    std::size_t next = 0;         // where the slots of its next operation begin, if they move on
+    std::size_t refused = std::numeric_limits<std::size_t>::max();  // a larger size, for which there was no memory
   };
 
   // The leases that streams of one port to one target use, one after another.
@@ -34,8 +37,9 @@ class SlotLeases final {
 
   // Lives as long as this object. Allocates memory when the first stream of that port and target is opened.
   Use& use_of(std::uint32_t port, std::uint32_t target) { return in_use_[{port, target}]; }
-  // Makes the lease at least that large, on that NUMA node if it has to be another one.
-  Status grow(Lease& lease, std::size_t size, int node);
+  // Makes the lease at least as large as `size`, and as large as `wanted` if there is memory for it, on that NUMA node if it has
+  // to be another one.
+  Status grow(Lease& lease, std::size_t size, std::size_t wanted, int node);
   // Returns all slots to the pool that no receiver may still read. The rest stays leased for as long as the pool lives, unless
   // this is called again.
   void give_back();

@@ -30,6 +30,18 @@ SlotPeerGroup::SlotPeerGroup(PeerGroupSetup setup)
     : boards_(std::move(setup)), status_(boards_), leases_(boards_, status_), done_by_(members(), 0) {
   for (std::uint32_t member = 0; member < members(); ++member)
     if (member != boards_.own()) others_.push_back(member);
+  constexpr std::size_t kStreams = 2;  // that most plans have for each peer
+  room_of_lease_ = boards_.setup().room_to_move_on / (kStreams * kWindow * std::max<std::size_t>(1, others_.size()));
+}
+
+// If the messages of a stream fill much of a cache they do, so that the next operation can use the same slots: this halves the
+// memory and the share of the caches (1 MiB between 2 near ranks: 57.5 -> 49.3 us; 4 MiB between 4 ranks: 737 -> 574 us). For a
+// shorter stream the report costs more than it saves: one flight of a cache line, where headers of the other direction carry
+// credit at no cost (64 KiB: 3.6 -> 4.1 us). Slots that move on are worth it for longer (512 KiB between 2 near ranks: 50 -> 32
+// us). All members of a group have the same answer, because they have the same room.
+bool SlotPeerGroup::gives_every_slot_back(std::uint64_t slices, std::uint64_t stride) const {
+  constexpr std::uint64_t kMuch = 256 << 10;
+  return slices * stride >= (room_of_lease_ > 0 ? 2 * kMuch : kMuch);
 }
 
 Result<std::unique_ptr<SendStream>> SlotPeerGroup::open_send(StreamAddress address, std::span<const std::uint32_t> receivers,

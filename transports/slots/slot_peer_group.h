@@ -50,6 +50,8 @@ class SlotPeerGroup final : public PeerGroup {
   bool passed(std::span<const std::uint32_t> members, std::uint64_t operation);
   // A header of that member stated how many operations it has completed.
   void learn(std::uint32_t member, std::uint64_t done) { done_by_[member] = done > done_by_[member] ? done : done_by_[member]; }
+  // Whether receivers report every slot of such a stream that they have read.
+  [[nodiscard]] bool gives_every_slot_back(std::uint64_t slices, std::uint64_t stride) const;
   void fail(Status reason) {
     if (failure_.ok()) failure_ = std::move(reason);
   }
@@ -61,6 +63,7 @@ class SlotPeerGroup final : public PeerGroup {
   std::vector<std::uint64_t> done_by_;  // by member, as far as known here
   std::vector<std::uint32_t> others_;   // all members but this one
   std::uint64_t streams_ = 0;           // opened so far, to tell them apart
+  std::size_t room_of_lease_ = 0;       // for slots that move on; 0: they stay where they are
   NextLines next_lines_;
   Status failure_;
   bool was_abandoned_ = false;  // a sender did not wait until this member had read what it lent

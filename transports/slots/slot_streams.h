@@ -53,6 +53,7 @@ class SlotSender final : public SendStream, public PartialLender {
   bool open(Window& window, std::uint64_t operation, const std::optional<Position>& lent);
   bool receivers_read_our_memory();
   bool choose_slots(Window& window, std::uint64_t operation);
+  std::size_t place_in(SlotLeases::Lease& lease) const;
   bool credit(Window& window, Mark needed);
   bool free_again(Window& window, Mark mark);
   void put_header(Window& window);
@@ -72,6 +73,8 @@ class SlotSender final : public SendStream, public PartialLender {
   bool lends_;
   bool readable_ = false;    // every receiver can read the lendable memory of this process
   bool returns_ = false;     // receivers report every slot that they have read
+  std::size_t bytes_ = 0;    // of the slots of one operation
+  std::size_t room_ = 0;     // of a lease, in which the slots of successive operations move on
   std::uint32_t tails_ = 0;  // lines beyond the head that a short message needs
   std::array<Window, kWindow> windows_;
 };

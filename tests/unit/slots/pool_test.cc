@@ -144,5 +144,15 @@ TEST(Pool, ASegmentThatIsFullAdvisesNoHigherLimit) {
   EXPECT_FALSE(memory.pool.lease(2 << 20).ok());
 }
 
+TEST(Pool, HasPlentyOfWhatIsASmallPartOfTheRest) {
+  Memory limited(1 << 20, 1 << 16);
+  EXPECT_TRUE(limited.pool.has_plenty(4096));
+  EXPECT_FALSE(limited.pool.has_plenty(16'384));
+  EXPECT_TRUE(limited.pool.lease(1 << 15).ok());
+  EXPECT_FALSE(limited.pool.has_plenty(4096));
+  Memory small(1 << 15);
+  EXPECT_FALSE(small.pool.has_plenty(8192));
+}
+
 }  // namespace
 }  // namespace seto::slots
