@@ -19,10 +19,11 @@ bool fits_inline(const StreamGeometry& geometry, std::uint32_t port) {
   return geometry.slot_size <= (BoardLayout::has_inline_lines(port) ? kInlineSize : kHeadBytes) && geometry.slices == 1;
 }
 
-// A sender that fills a slot again takes each line away from the core of its receiver, whose cache has kept it. So the slots of
-// an operation lie behind those of the one before it, and come back to the same lines when these have left that cache: all_reduce
-// between 2 near ranks takes 3.4 -> 1.5 us for 16 KiB, 10.0 -> 4.5 for 64, 26 -> 16 for 256. Shorter messages stay in the nearest
-// cache, where their lines are taken away in less time than it takes to fetch others (4 KiB: 0.3 us, and 0.6 if they move on).
+// Decision 52. A sender that fills a slot again takes each line away from the core of its receiver, whose cache has kept it. So
+// the slots of an operation lie behind those of the one before it, and come back to the same lines when these have left that
+// cache: all_reduce between 2 near ranks takes 3.4 -> 1.5 us for 16 KiB, 10.0 -> 4.5 for 64, 26 -> 16 for 256. Shorter messages
+// stay in the nearest cache, where their lines are taken away in less time than it takes to fetch others (4 KiB: 0.3 us, and 0.6
+// if they move on).
 constexpr std::size_t kSmallestToMoveOn = 8 << 10;
 
 // From the first byte of an operation's lent messages to the end of the last, which may be shorter than a slot.
