@@ -4,9 +4,9 @@
 set(SETO_KERNELS AUTO CACHE STRING "GPU kernels: AUTO (with them if nvcc 13.0 or later is found), ON or OFF")
 set_property(CACHE SETO_KERNELS PROPERTY STRINGS AUTO ON OFF)
 
-# Machine code for the GPUs that the library is made for, and PTX from which the driver compiles for others. The kernels use nothing that
-# came after compute_80: their PTX for compute_90 differs in the line that names it, and to make it takes a third of the time of all. Sums
-# in the switch begin with compute_90, so a GPU of that kind needs their PTX of compute_90.
+# Machine code for the GPUs that the library is made for, and PTX from which the driver compiles for others. The kernels ask for nothing
+# that came after compute_80, so a second PTX, for compute_90, would be the same text and a third of the time (decision 51). Sums in the
+# switch begin with compute_90: they alone have both.
 set(SETO_KERNEL_TARGETS "-gencode=arch=compute_80,code=[sm_80,sm_90,sm_100,compute_80]")
 set(SETO_MULTICAST_TARGETS "-gencode=arch=compute_80,code=[sm_80,compute_80]" "-gencode=arch=compute_90,code=[sm_90,sm_100,compute_90]")
 set(SETO_KERNEL_ARCHITECTURES "sm_80 sm_90 sm_100, PTX of compute_80")

@@ -28,6 +28,7 @@ struct GroupMembers {
   AttemptId attempt = 0;
   std::uint32_t own = 0;
   std::vector<GroupMember> members;
+  double ranks_per_core = 1;  // of the communicator, on the machine where it is highest
 };
 
 // The resources that a context prepares for a peer group before it is connected to the other members. The destructor gives back

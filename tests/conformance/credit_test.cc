@@ -1,6 +1,7 @@
 // The conditions under which a sender may write: credit, windows, leases. One thread runs all members, so that each state can be
 // checked.
 
+#include <bit>
 #include <set>
 
 #include "tests/support/conformance.h"
@@ -174,7 +175,7 @@ TEST_P(Credit, TheNextOperationKeepsUnreadSlices) {
 
 // Two operations may be in flight, and the later one may fill its slots first.
 TEST_P(Credit, OfTwoOperationsTheLaterMayComeFirst) {
-  constexpr StreamGeometry kLong{100'000, 2, 5, 2};
+  constexpr StreamGeometry kLong{100'000, 2, 7, 2};
   const auto members = make({.members = 2});
   const auto send = members[0]->peer_group().open_send({0, 0, 0}, std::vector{1U}, kLong).value();
   const auto receive = members[1]->peer_group().open_receive({0, 0, 0}, kLong).value();
@@ -218,7 +219,7 @@ TEST_P(Credit, OfTwoOperationsTheLaterMayComeFirst) {
 
 // A member that rejects its call ends the operation without having read anything of it.
 TEST_P(Credit, OfARejectedOperationIsReturned) {
-  constexpr StreamGeometry kLong{100'000, 2, 5, 2};
+  constexpr StreamGeometry kLong{100'000, 2, 7, 2};
   const auto members = make({.members = 2});
   Flow send = sending(members[0]->peer_group(), {0, 0, 0}, {1}, kLong);
   begin(members, 1);
@@ -276,52 +277,119 @@ TEST_P(Credit, AnExhaustedPoolIsAnErrorWithAText) {
   EXPECT_EQ(whole[0]->peer_group().failure().code(), Code::unavailable);
 }
 
-// The slots of successive operations lie one behind another. The sender is always one operation ahead.
+// The slots of successive operations lie one behind another.
 class MovingSlots : public OneThread {
  protected:
   static constexpr StreamGeometry kMiddle{10'000, 2, 2, 5};
   static constexpr std::uint64_t kOperations = 50;
 
-  // Returns the different places of the first slice.
-  std::set<const std::byte*> places_of(const PeerGroupsWanted& wanted) {
-    const auto members = make(wanted);
-    const auto send = members[0]->peer_group().open_send({0, 0, 0}, std::vector{1U}, kMiddle).value();
-    Flow receive = receiving(members[1]->peer_group(), 1, {0, 0, 0}, kMiddle);
-    std::set<const std::byte*> places;
-    for (std::uint64_t operation = 1; operation <= kOperations; ++operation) {
-      begin(members, operation);
-      for (std::uint64_t slice = 0; slice < kMiddle.slices; ++slice) {
-        std::byte* const slot = send->acquire(mark_of(operation, slice));
-        EXPECT_NE(slot, nullptr) << members[0]->peer_group().failure().text();
-        if (slot == nullptr) return {};
-        if (slice == 0) places.insert(slot);
-        write_pattern(slot, kMiddle.slot_size, receive.key_of(mark_of(operation, slice)));
-        send->commit(mark_of(operation, slice), kMiddle.slot_size);
-      }
-      members[0]->peer_group().complete(operation);
-      if (operation == 1) continue;
-      receive.next = 0;
-      for (std::uint64_t slice = 0; slice < kMiddle.slices; ++slice) EXPECT_TRUE(receive.step(operation - 1)) << operation;
-      members[1]->peer_group().complete(operation - 1);
-    }
-    leased_ = members[0]->leased();
-    return places;
+  struct Scene {
+    std::vector<std::unique_ptr<PeerGroupMember>> members;
+    Flow send;
+    std::vector<Flow> receive;
+  };
+
+  Scene scene_of(const PeerGroupsWanted& wanted) const {
+    Scene scene;
+    scene.members = make(wanted);
+    std::vector<std::uint32_t> receivers;
+    for (std::uint32_t member = 1; member < wanted.members; ++member) receivers.push_back(member);
+    const StreamAddress address{0, static_cast<std::uint8_t>(receivers.size() > 1 ? 1 : 0), 0};
+    scene.send = sending(scene.members[0]->peer_group(), address, receivers, kMiddle);
+    for (const std::uint32_t receiver : receivers)
+      scene.receive.push_back(receiving(scene.members[receiver]->peer_group(), receiver, address, kMiddle));
+    return scene;
   }
 
-  std::size_t leased_ = 0;
+  static void fill(Scene& scene, std::uint64_t operation) {
+    begin(scene.members, operation);
+    scene.send.next = 0;
+    while (scene.send.step(operation)) {
+    }
+    EXPECT_TRUE(scene.send.done()) << scene.members[0]->peer_group().failure().text();
+  }
+  static void read(Scene& scene, std::uint64_t operation) {
+    for (Flow& flow : scene.receive) {
+      flow.next = 0;
+      while (flow.step(operation)) {
+      }
+      EXPECT_TRUE(flow.done()) << "operation " << operation;
+    }
+  }
+  static void complete(Scene& scene, std::uint64_t operation) {
+    for (const auto& member : scene.members) member->peer_group().complete(operation);
+  }
+
+  // Returns the different places of the first slice. The sender is always one operation ahead.
+  static std::set<const std::byte*> places_of(Scene& scene) {
+    std::set<const std::byte*> places;
+    for (std::uint64_t operation = 1; operation <= kOperations; ++operation) {
+      places.insert(scene.send.send->acquire(mark_of(operation, 0)));
+      fill(scene, operation);
+      if (operation == 1) continue;
+      read(scene, operation - 1);
+      complete(scene, operation - 1);
+    }
+    return places;
+  }
 };
 
 TEST_P(MovingSlots, ComeBackWhenTheRoomIsUsedUp) {
-  const std::size_t places = places_of({.members = 2, .room_to_move_on = 1 << 20}).size();
-  EXPECT_GE(places, 2U * (256U << 10) / (2 * 10'048));  // of each of two leases
-  EXPECT_LT(places, kOperations) << "they never come back";
-  EXPECT_EQ(leased_, 512U << 10);
+  for (const std::uint32_t members : {2U, 3U}) {
+    const std::size_t lease = (512U << 10) / members;  // a power of two at most
+    Scene scene = scene_of({.members = members, .room_to_move_on = 4 * lease * (members - 1)});
+    const std::size_t places = places_of(scene).size();
+    EXPECT_EQ(places, 2 * (std::bit_floor(lease) / (2 * 10'048))) << "of each of two leases";
+    EXPECT_EQ(scene.members[0]->leased(), 2 * std::bit_floor(lease));
+  }
 }
 
-TEST_P(MovingSlots, StayWithoutRoom) { EXPECT_EQ(places_of({.members = 2, .room_to_move_on = 0}).size(), kWindow); }
+TEST_P(MovingSlots, StayWithoutRoom) {
+  Scene scene = scene_of({.members = 2, .room_to_move_on = 0});
+  EXPECT_EQ(places_of(scene).size(), kWindow);
+}
+
+TEST_P(MovingSlots, StayWhereTwoOperationsDoNotFitALease) {
+  Scene scene = scene_of({.members = 2, .room_to_move_on = 4 * 2 * 10'048});
+  EXPECT_EQ(places_of(scene).size(), kWindow);
+  EXPECT_EQ(scene.members[0]->leased(), kWindow * (32U << 10));
+}
 
 TEST_P(MovingSlots, StayWhereThereIsNoMemoryForMore) {
-  EXPECT_EQ(places_of({.members = 2, .limit_bytes = 256 << 10, .room_to_move_on = 4 << 20}).size(), kWindow);
+  for (const PeerGroupsWanted& wanted : {PeerGroupsWanted{.members = 2, .limit_bytes = 256 << 10, .room_to_move_on = 4 << 20},
+                                         PeerGroupsWanted{.members = 2, .room_to_move_on = std::size_t{1} << 32}}) {
+    Scene scene = scene_of(wanted);
+    EXPECT_EQ(places_of(scene).size(), kWindow);
+  }
+}
+
+TEST_P(MovingSlots, TheLaterOperationMayComeFirst) {
+  Scene scene = scene_of({.members = 3, .room_to_move_on = 1 << 20});
+  for (std::uint64_t operation = 1; operation < kOperations; operation += 2) {
+    fill(scene, operation + 1);
+    fill(scene, operation);
+    for (const std::uint64_t each : {operation, operation + 1}) {
+      read(scene, each);
+      complete(scene, each);
+    }
+  }
+}
+
+TEST_P(MovingSlots, ALargerStreamOfThatPortLeavesUnreadSlotsAlone) {
+  constexpr StreamGeometry kLong{100'000, 3, 3, 6};
+  Scene scene = scene_of({.members = 2, .room_to_move_on = 1 << 20});
+  Flow longer = sending(scene.members[0]->peer_group(), {0, 0, 0}, {1}, kLong);
+  Flow longer_read = receiving(scene.members[1]->peer_group(), 1, {0, 0, 0}, kLong);
+  for (std::uint64_t operation = 1; operation < kOperations; operation += 2) {
+    fill(scene, operation);
+    begin(scene.members, operation + 1);
+    longer.next = longer_read.next = 0;
+    for (std::uint64_t slice = 0; slice < kLong.slices; ++slice) ASSERT_TRUE(longer.step(operation + 1));
+    read(scene, operation);
+    complete(scene, operation);
+    for (std::uint64_t slice = 0; slice < kLong.slices; ++slice) ASSERT_TRUE(longer_read.step(operation + 1));
+    complete(scene, operation + 1);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(ByOffset, MovingSlots, ::testing::Values(&lending_by_offset()), name_of_one);

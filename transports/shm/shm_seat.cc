@@ -91,7 +91,7 @@ Result<std::shared_ptr<PeerGroup>> ShmSeat::join(GroupMembers members) {
   setup.own = members.own;
   setup.ports = ports_;
   setup.pool = &pool_;
-  setup.room_to_move_on = room_to_move_on(core_caches(), members.members.size());
+  setup.room_to_move_on = room_to_move_on(core_caches(), members.members.size(), members.ranks_per_core);
   setup.called = "rank";
   setup.lendable = &UserMemory::lendable();
   for (std::uint32_t index = 0; index < members.members.size(); ++index) {

@@ -51,7 +51,7 @@ struct PeerGroupSetup {
   Doorbell* doorbell = nullptr;
   const char* called = "member";             // the word for a member in texts: users know it as a rank
   const LendableMemory* lendable = nullptr;  // of this process; null: there is none
-  std::size_t room_to_move_on = 0;           // bytes in which the slots of successive operations move on; equal for all members
+  std::size_t room_to_move_on = 0;           // bytes in which the slots of successive operations move on
   std::vector<std::uint32_t> numbers{};      // the number of a member in texts and fates; empty: its index
 };
 

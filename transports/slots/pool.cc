@@ -30,22 +30,44 @@ Result<std::size_t> Pool::lease(std::size_t size, int node) {
   const std::lock_guard lock(mutex_);
   std::size_t offset = 0;
   if (!take_free_slots(need, node, offset)) {
-    if (Status made = make_slots(need, node, offset); !made.ok() && !take_free_slots(need, kAnyNode, offset)) return made;
+    if (Status made = make_slots(need, node, offset);
+        !made.ok() && !take_free_slots(need, kAnyNode, offset) && !split_free_slots(need, offset))
+      return made;
   }
   leased_ += need;
   return offset;
 }
 
-bool Pool::has_plenty(std::size_t size) const {
-  constexpr std::size_t kSmallPart = 8;
+std::optional<std::size_t> Pool::lease_spare(std::size_t size, int node) {
+  constexpr std::size_t kPart = 8;
+  const std::size_t need = rounded(size);
   const std::lock_guard lock(mutex_);
-  return size <= std::min(end_ - next_, limit_ - std::min(limit_, used_)) / kSmallPart;
+  std::size_t offset = 0;
+  if (!take_free_slots(need, node, offset)) {
+    if (spare_ + need > std::min(end_, limit_) / kPart || !make_slots(need, node, offset).ok()) return std::nullopt;
+    spare_ += need;
+  }
+  leased_ += need;
+  return offset;
 }
 
 bool Pool::take_free_slots(std::size_t need, int node, std::size_t& offset) {
   if (take(free_[node], need, offset)) return true;
   if (node != kAnyNode) return false;
   return std::any_of(free_.begin(), free_.end(), [&](auto& of_node) { return take(of_node.second, need, offset); });
+}
+
+// Where nothing else is left: a half of a larger free range, until it has the size. The rest is free.
+bool Pool::split_free_slots(std::size_t need, std::size_t& offset) {
+  for (auto& [node, by_size] : free_)
+    for (auto larger = by_size.upper_bound(need); larger != by_size.end(); ++larger) {
+      if (larger->second.empty()) continue;
+      offset = larger->second.back();
+      larger->second.pop_back();
+      for (std::size_t half = larger->first / 2; half >= need; half /= 2) by_size[half].push_back(offset + half);
+      return true;
+    }
+  return false;
 }
 
 Status Pool::make_slots(std::size_t need, int node, std::size_t& offset) {

@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "src/base/result.h"
@@ -44,8 +45,9 @@ class Pool final {
   // Slots whose pages should lie on that NUMA node. Slots of another node serve where there is neither memory nor room for these.
   Result<std::size_t> lease(std::size_t size, int node = kAnyNode);
   void give_back(std::size_t offset, std::size_t size);
-  // So many bytes are a small part of what is left: they may be leased for speed alone.
-  [[nodiscard]] bool has_plenty(std::size_t size) const;
+  // Slots that are wanted for speed alone: all that were ever made for this are an eighth of the memory at most. Nothing: there
+  // are no more.
+  std::optional<std::size_t> lease_spare(std::size_t size, int node);
   // A board: all zeros, without memory until it is touched.
   Result<std::size_t> reserve(std::size_t size);
   // No member reads that board any more.
@@ -62,6 +64,7 @@ class Pool final {
  private:
   // The caller holds the mutex.
   [[nodiscard]] bool take_free_slots(std::size_t need, int node, std::size_t& offset);
+  [[nodiscard]] bool split_free_slots(std::size_t need, std::size_t& offset);
   [[nodiscard]] Status make_slots(std::size_t need, int node, std::size_t& offset);
   NodeRanges::Range* set_aside(std::size_t need, int node);  // after check_room
   [[nodiscard]] Status check_room(std::size_t need, const char* what) const;
@@ -74,6 +77,7 @@ class Pool final {
   std::size_t end_;
   std::size_t limit_;
   std::size_t leased_ = 0;
+  std::size_t spare_ = 0;  // bytes made by lease_spare
   Populate populate_;
   Release release_;
   Place place_;

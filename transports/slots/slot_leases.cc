@@ -1,24 +1,22 @@
 #include "transports/slots/slot_leases.h"
 
-#include <algorithm>
+#include <optional>
 
 namespace seto::slots {
 
 Status SlotLeases::grow(Lease& lease, std::size_t size, std::size_t wanted, int node) {
-  if (lease.size >= wanted || (lease.size >= size && lease.refused <= wanted)) return {};
+  if (lease.size >= wanted || (lease.size >= size && lease.refused)) return {};
   Pool& pool = *boards_.setup().pool;
-  std::size_t leased = lease.refused > wanted && pool.has_plenty(wanted) ? wanted : size;
-  if (leased < wanted) lease.refused = std::min(lease.refused, wanted);
+  std::optional<std::size_t> offset;
+  if (wanted > size && !lease.refused) offset = pool.lease_spare(wanted, node);
+  lease.refused = wanted > size && !offset;
+  const std::size_t leased = offset ? wanted : size;
   if (lease.size >= leased) return {};
-  Result<std::size_t> offset = pool.lease(leased, node);
-  if (!offset.ok() && leased > size) {
-    lease.refused = wanted;
-    if (lease.size >= size) return {};
-    offset = pool.lease(leased = size, node);
+  if (!offset) {
+    SETO_ASSIGN(offset, pool.lease(size, node));
   }
-  SETO_TRY(offset.status());
   if (lease.size > 0) pool.give_back(lease.offset, lease.size);
-  lease.offset = offset.value();
+  lease.offset = *offset;
   lease.size = leased;
   lease.next = 0;
   return {};

@@ -3,7 +3,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <map>
 #include <utility>
 
@@ -23,7 +22,7 @@ class SlotLeases final {
     std::uint64_t operation = 0;  // the last operation that filled the slots
     std::uint64_t user = 0;       // the stream that filled them
     std::size_t next = 0;         // where the slots of its next operation begin, if they move on
-    std::size_t refused = std::numeric_limits<std::size_t>::max();  // a larger size, for which there was no memory
+    bool refused = false;         // there was no spare memory for a larger one
   };
 
   // The leases that streams of one port to one target use, one after another.

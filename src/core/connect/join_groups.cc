@@ -17,6 +17,7 @@ Result<MixedStreams::Part> join(AnnouncedRanks& announced, const Connections& co
   part.ranks = announced.members_of(transport);
   GroupMembers group;
   group.attempt = announced.attempt;
+  group.ranks_per_core = announced.ranks_per_core;
   for (const std::uint32_t rank : part.ranks) {
     if (rank == announced.rank) group.own = static_cast<std::uint32_t>(group.members.size());
     const bool connected = rank != announced.rank && announced.transport_to(rank) == transport;

@@ -59,6 +59,8 @@ TEST(CopyBytes, any_size_alignment_and_store) {
   for (std::size_t targets = 1; targets <= 4; ++targets) {
     for (std::size_t size = 0; size <= 600; ++size) ASSERT_NO_FATAL_FAILURE(check(copy_bytes, {size, targets}, random));
     for (int round = 0; round < 20; ++round) ASSERT_NO_FATAL_FAILURE(check(copy_bytes, {random() % 70000, targets}, random));
+    for (const std::size_t size : {2047U, 2048U, (512U << 10) - 1, 512U << 10, (512U << 10) + 1})  // where the way changes
+      ASSERT_NO_FATAL_FAILURE(check(copy_bytes, {size, targets}, random));
   }
 }
 

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -144,14 +146,30 @@ TEST(Pool, ASegmentThatIsFullAdvisesNoHigherLimit) {
   EXPECT_FALSE(memory.pool.lease(2 << 20).ok());
 }
 
-TEST(Pool, HasPlentyOfWhatIsASmallPartOfTheRest) {
-  Memory limited(1 << 20, 1 << 16);
-  EXPECT_TRUE(limited.pool.has_plenty(4096));
-  EXPECT_FALSE(limited.pool.has_plenty(16'384));
-  EXPECT_TRUE(limited.pool.lease(1 << 15).ok());
-  EXPECT_FALSE(limited.pool.has_plenty(4096));
-  Memory small(1 << 15);
-  EXPECT_FALSE(small.pool.has_plenty(8192));
+TEST(Pool, SpareSlotsAreAnEighthOfTheMemoryAtMost) {
+  Memory memory(1 << 20, 1 << 18);
+  ASSERT_TRUE(memory.pool.lease_spare(16'384, kAnyNode));
+  const std::optional<std::size_t> second = memory.pool.lease_spare(16'000, kAnyNode);
+  ASSERT_TRUE(second);
+  EXPECT_FALSE(memory.pool.lease_spare(4096, kAnyNode));
+  memory.pool.give_back(*second, 16'000);
+  EXPECT_EQ(memory.pool.lease_spare(10'000, kAnyNode), second) << "a free range needs no new memory";
+  EXPECT_TRUE(memory.pool.lease(4096).ok());
+}
+
+// A pool whose memory went into long slots, which are free, has room for short ones.
+TEST(Pool, LongFreeSlotsServeShortStreamsWhenNothingElseIsLeft) {
+  Memory memory(1 << 16);
+  const std::size_t whole = memory.pool.lease(1 << 15).value();
+  while (memory.pool.lease(4096).ok()) {
+  }
+  memory.pool.give_back(whole, 1 << 15);
+  std::set<std::size_t> parts;
+  for (int i = 0; i < 8; ++i) parts.insert(memory.pool.lease(4096).value());
+  EXPECT_EQ(parts.size(), 8U);
+  EXPECT_EQ(*parts.begin(), whole);
+  EXPECT_EQ(*parts.rbegin(), whole + 7 * 4096);
+  EXPECT_FALSE(memory.pool.lease(4096).ok());
 }
 
 }  // namespace
