@@ -34,7 +34,13 @@ Result<std::unique_ptr<Transport>> ShmTransport::create(const TransportSetup& se
   const std::uint64_t limit = setup.config->shared_memory_limit;
   transport->pool_ = std::make_unique<slots::Pool>(
       kMemoryHeadSize, segment->size(),
-      [segment](std::size_t offset, std::size_t size) { return segment->populate(offset, size); },
+      [segment](std::size_t offset, std::size_t size) -> Status {
+        SETO_TRY(segment->populate(offset, size));
+        // Otherwise the first lap through slots that move on would fault at each page (all_gather of 64 KiB, 120 calls: 12.6 us,
+        // and 5.8 with this), and the tuner of stores would judge by that.
+        segment->prefault(offset, size);
+        return {};
+      },
       [segment](std::size_t offset, std::size_t size) { return segment->release(offset, size); },
       limit == kAutomatic ? segment->size() : limit,
       [segment](std::size_t offset, std::size_t size, int node) { prefer_node(segment->data() + offset, size, node); });
