@@ -80,7 +80,7 @@ TEST_P(Streams, KeepTheirOrderOverManySlices) {
   run({}, [&](PeerGroupMember& member) {
     for (std::uint64_t operation = 1; operation <= 4; ++operation) {
       std::vector<Flow> flows =
-          all_to_all(member, 0, geometry_of(100, static_cast<std::uint32_t>(operation), repetitions(8'000 / members(), 250)));
+          all_to_all(member, 0, geometry_of(100, static_cast<std::uint32_t>(operation), repetitions(8'000, 600) / members()));
       if (!operate(member.peer_group(), flows, operation)) return;
     }
   });
@@ -93,7 +93,7 @@ TEST_P(Streams, AreReusedOverThousandsOfOperations) {
     for (const auto& geometry : {geometry_of(8, 2, 1), geometry_of(200, 2, 1), geometry_of(3000, 1, 3), geometry_of(3000, 4, 7)})
       shapes.push_back(all_to_all(member, 0, geometry));
     std::mt19937_64 random(kSeed);  // the same choices on every member
-    for (std::uint64_t operation = 1; operation <= repetitions(5'000 / members(), 600); ++operation)
+    for (std::uint64_t operation = 1; operation <= repetitions(5'000, 1'500) / members(); ++operation)
       if (!operate(member.peer_group(), shapes[random() % shapes.size()], operation)) return;
   });
 }
