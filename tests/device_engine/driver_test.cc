@@ -76,9 +76,9 @@ class DeviceEngine : public software_gpu::driver::StandInTest {
 };
 
 // All plans, which trees with sanitizers omit.
-class DeviceEngineBits : public DeviceEngine {};
+class KernelBits : public DeviceEngine {};
 
-TEST_F(DeviceEngineBits, GivesTheBitsOfTheHost) {
+TEST_F(KernelBits, GivesTheBitsOfTheHost) {
   std::uint64_t seed = 10;
   for (const int ranks : {1, 2, 3, 4}) {
     start_gpus({ranks});
@@ -89,7 +89,7 @@ TEST_F(DeviceEngineBits, GivesTheBitsOfTheHost) {
   }
 }
 
-TEST_F(DeviceEngineBits, GivesTheBitsOfTheHostWhenItLends) {
+TEST_F(KernelBits, GivesTheBitsOfTheHostWhenItLends) {
   std::uint64_t seed = 10;
   for (const int ranks : {2, 3}) {
     start_gpus({ranks});
@@ -100,7 +100,7 @@ TEST_F(DeviceEngineBits, GivesTheBitsOfTheHostWhenItLends) {
   }
 }
 
-TEST_F(DeviceEngineBits, GivesTheBitsOfTheHostWithCodecs) {
+TEST_F(KernelBits, GivesTheBitsOfTheHostWithCodecs) {
   std::uint64_t seed = 10;
   start_gpus({3});
   for (const DeviceJob& job : coded_device_jobs(3)) {
@@ -109,7 +109,7 @@ TEST_F(DeviceEngineBits, GivesTheBitsOfTheHostWithCodecs) {
   }
 }
 
-TEST_F(DeviceEngineBits, AllFoldsGiveTheBitsOfTheHost) {
+TEST_F(KernelBits, AllFoldsGiveTheBitsOfTheHost) {
   start_gpus({2});
   std::uint64_t seed = 5;
   for (int type = 0; type < kDataTypeCount; ++type)
@@ -125,7 +125,7 @@ TEST_F(DeviceEngineBits, AllFoldsGiveTheBitsOfTheHost) {
     }
 }
 
-TEST_F(DeviceEngineBits, WeakMemoryGivesTheSameBitsAndNoRace) {
+TEST_F(KernelBits, WeakMemoryGivesTheSameBitsAndNoRace) {
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
     start_gpus({3, seed});
     for (const char* name : {"ring", "two_shot", "one_shot", "double_tree"}) {

@@ -38,6 +38,7 @@ TEST(DevicePrograms, AllReducePerfChecksItsResults) {
 
 // The stand-in is slower than any GPU, so what it measures is not used; the line says that it was tried.
 TEST(DevicePrograms, LinksAreMeasuredAtInitUnlessProcessesShareAGpu) {
+  SETO_NEEDS_STAND_IN();
   if (!support::has_kernels()) GTEST_SKIP() << support::needs_kernels();
   const Ended own = all_reduce_perf("--ranks 2 -b 64 -e 64", stand_in("SOFTWARE_GPU_COUNT=2 SETO_LOG=info"));
   EXPECT_EQ(own.status, 0) << own.text;

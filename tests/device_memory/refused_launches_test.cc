@@ -126,6 +126,7 @@ TEST_F(DeviceRefusedLaunches, ACallThatIsCaptured) { refuse(captured_sum, kRefus
 // Once a launch was captured, others are announced by host functions. A launch that fails before its stream has the function
 // frees what it would have told.
 TEST_F(DeviceRefusedLaunches, AnAnnouncedCallKeepsNoAnnouncement) {
+  SETO_NEEDS_STAND_IN();
   captures_before_ = true;
   const std::string call = "all_reduce of 1000 float, sum";
   for (const std::string function : {"cuEventRecord", "cuLaunchHostFunc"}) {
