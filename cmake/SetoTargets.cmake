@@ -6,8 +6,8 @@ include(GoogleTest)
 # makes seto_<folder> from every .cc below the folder: a static library, or an interface library if there is none. HOT: a short
 # call runs through it, so libseto.so is linked with inlining across its files. SMALL: no
 # call that moves data runs through it, so a release of it is compiled for size. FLAT: without the rooms of the folder, which are
-# libraries of their own; EXCEPT: without that one. LARGE: trees with sanitizers and releases compile six of its sources as one, in half of the time, because they
-# read most headers once. Where two of them have equal names in unnamed namespaces, rename one.
+# libraries of their own; EXCEPT: without that one. LARGE: releases and trees with sanitizers compile
+# six of its sources as one, in half of the time, because they read most headers once. Where two of them have equal names in unnamed namespaces, rename one.
 function(seto_library)
   cmake_parse_arguments(ARG "HOT;SMALL;FLAT;LARGE" "NAME;DIRECTORY;EXCEPT" "LINK" ${ARGN})
   set(directory "${CMAKE_CURRENT_SOURCE_DIR}")

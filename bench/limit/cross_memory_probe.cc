@@ -81,19 +81,6 @@ float* floats(std::size_t bytes) {
   return static_cast<float*>(memory);
 }
 
-void stay_on_core(int rank) {
-  cpu_set_t usable;
-  if (sched_getaffinity(0, sizeof usable, &usable) != 0 || CPU_COUNT(&usable) < 2) return;
-  for (int core = 0, seen = 0; core < CPU_SETSIZE; ++core) {
-    if (!CPU_ISSET(core, &usable) || seen++ < rank) continue;
-    cpu_set_t own;
-    CPU_ZERO(&own);
-    CPU_SET(core, &own);
-    (void)sched_setaffinity(0, sizeof own, &own);
-    return;
-  }
-}
-
 // One of the two processes.
 class Rank final {
  public:

@@ -108,6 +108,20 @@ inline int fork_ranks(int ranks) {
   return 0;
 }
 
+// Each rank stays on a core of its own, of those that the process may use. With one core nothing changes.
+inline void stay_on_core(int rank) {
+  cpu_set_t usable;
+  if (sched_getaffinity(0, sizeof usable, &usable) != 0 || CPU_COUNT(&usable) < 2) return;
+  for (int core = 0, seen = 0; core < CPU_SETSIZE; ++core) {
+    if (!CPU_ISSET(core, &usable) || seen++ < rank) continue;
+    cpu_set_t own;
+    CPU_ZERO(&own);
+    CPU_SET(core, &own);
+    (void)sched_setaffinity(0, sizeof own, &own);
+    return;
+  }
+}
+
 // Children exit at once; the parent collects them and returns whether all of them succeeded.
 inline bool join_ranks(int rank, bool succeeded) {
   if (rank != 0) _exit(succeeded ? 0 : 1);

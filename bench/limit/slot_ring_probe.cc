@@ -13,7 +13,6 @@
 // exchange, which says whether the cores share a cache (near) or not (far). Exit status: 1 wrong data, 2 a bad argument.
 #include <algorithm>
 #include <cstring>
-#include <string>
 #include <vector>
 
 #include "bench/limit/kernels.h"
@@ -25,7 +24,7 @@ namespace {
 constexpr std::size_t kKiB = 1024;
 constexpr std::size_t kMostBytes = 256 * kKiB;
 constexpr std::size_t kLargestRing = 8192 * kKiB;
-constexpr double kSecondsOfARow = 0.01;
+constexpr std::size_t kBytesOfARow = 50 << 20;  // about 10 ms
 constexpr std::size_t kWays = 3;
 constexpr std::size_t kVectors = 1;
 
@@ -71,7 +70,7 @@ class Rank final {
 
   // One exchange, as the slower of the two processes sees it.
   double seconds_of(const Row& row, std::size_t way) {
-    const int calls = std::max(8, static_cast<int>(kSecondsOfARow * 5e9 / static_cast<double>(row.bytes + 8 * kKiB)));
+    const int calls = static_cast<int>(kBytesOfARow / (row.bytes + 8 * kKiB));
     place_ = 0;
     barrier_.arrive_and_wait();
     const auto start = Clock::now();
@@ -179,19 +178,6 @@ bool measure(Shared& shared, int rank, int rounds) {
     std::printf("\n");
   }
   return right;
-}
-
-void stay_on_core(int rank) {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
-  for (int core = 0, found = 0; core < CPU_SETSIZE; ++core) {
-    if (!CPU_ISSET(core, &allowed) || found++ != rank) continue;
-    CPU_ZERO(&allowed);
-    CPU_SET(core, &allowed);
-    sched_setaffinity(0, sizeof allowed, &allowed);
-    return;
-  }
 }
 
 }  // namespace

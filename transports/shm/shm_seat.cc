@@ -87,11 +87,12 @@ Result<std::unique_ptr<PeerGroupSeat>> ShmSeat::reserve(std::shared_ptr<const Co
 std::string ShmSeat::announcement() const { return {reinterpret_cast<const char*>(&board_.address()), sizeof(BoardAddress)}; }
 
 Result<std::shared_ptr<PeerGroup>> ShmSeat::join(GroupMembers members) {
+  static const CoreCaches caches = core_caches();  // in a virtual machine each question leaves it
   slots::PeerGroupSetup setup;
   setup.own = members.own;
   setup.ports = ports_;
   setup.pool = &pool_;
-  setup.room_to_move_on = room_to_move_on(core_caches(), members.members.size(), members.ranks_per_core);
+  setup.room_to_move_on = room_to_move_on(caches, members.members.size(), members.ranks_per_core);
   setup.called = "rank";
   setup.lendable = &UserMemory::lendable();
   for (std::uint32_t index = 0; index < members.members.size(); ++index) {

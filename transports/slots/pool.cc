@@ -57,7 +57,7 @@ bool Pool::take_free_slots(std::size_t need, int node, std::size_t& offset) {
   return std::any_of(free_.begin(), free_.end(), [&](auto& of_node) { return take(of_node.second, need, offset); });
 }
 
-// Where nothing else is left: a half of a larger free range, until it has the size. The rest is free.
+// A larger free range is halved until it has the size; the other halves stay free. For a pool that has nothing else left.
 bool Pool::split_free_slots(std::size_t need, std::size_t& offset) {
   for (auto& [node, by_size] : free_)
     for (auto larger = by_size.upper_bound(need); larger != by_size.end(); ++larger) {

@@ -5,7 +5,7 @@
 namespace seto {
 namespace {
 
-constexpr std::uint32_t kTriesEach = 2;      // the first call of a way is slower; where slots move on, the looks later decide
+constexpr std::uint32_t kTriesEach = 2;      // the first call of a way is slower because of cold slots
 constexpr std::uint32_t kBetweenLooks = 24;  // calls between two trials of another way
 constexpr double kNewest = 0.4;
 // Other programs make single calls longer by any factor. Counted in full, one such call would hide the fastest way for hundreds
