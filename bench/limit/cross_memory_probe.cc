@@ -121,7 +121,9 @@ class Rank final {
  private:
   [[nodiscard]] bool writes(const Job& job) const { return job.direction == Direction::both || rank_ == 0; }
   [[nodiscard]] bool reads(const Job& job) const { return job.direction == Direction::both || rank_ == 1; }
-  [[nodiscard]] static float number_of(int rank, std::uint64_t round) { return static_cast<float>(round % 1000 * 2 + rank); }
+  [[nodiscard]] static float number_of(int rank, std::uint64_t round) {
+    return static_cast<float>(round % 1000 * 2 + static_cast<unsigned>(rank));
+  }
 
   void write_message(const Job& job) {
     ++round_;

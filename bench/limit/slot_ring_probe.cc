@@ -136,7 +136,7 @@ class Rank final {
 
 std::vector<Row> rows() {
   std::vector<Row> all;
-  for (const std::size_t kilobytes : {4, 8, 16, 32, 64, 128, 256})
+  for (const std::size_t kilobytes : {4U, 8U, 16U, 32U, 64U, 128U, 256U})
     for (const std::size_t ring : {2 * kilobytes, std::size_t{1024}, std::size_t{2048}, std::size_t{4096}, std::size_t{8192}})
       all.push_back({kilobytes * kKiB, ring * kKiB});
   return all;
