@@ -1,5 +1,7 @@
 #include "src/topology/discovery/hwloc_api.h"
 
+#include <mutex>
+
 #include "src/topology/discovery/shared_library.h"
 
 namespace seto {
@@ -46,6 +48,10 @@ struct HwlocFunctions {
 class SystemHwloc final : public HwlocApi {
  public:
   Result<std::string> machine_xml() override {
+    // hwloc asks libudev for names of devices, and libudev chooses the seed of its hash tables at its first call, without
+    // a lock. Ranks that are threads of one process ask at the same time.
+    static std::mutex one_at_a_time;
+    const std::lock_guard<std::mutex> lock(one_at_a_time);
     SETO_ASSIGN(const HwlocFunctions hwloc, HwlocFunctions::find());
     HwlocTopology topology = nullptr;
     if (hwloc.init(&topology) != 0) return failure(Code::unavailable, "hwloc_topology_init failed");
