@@ -10,7 +10,7 @@ namespace seto::testing {
 namespace {
 
 constexpr int kPair = 2;
-constexpr const char* kRefused = "cuLaunchKernel:701";  // too many resources requested
+constexpr const char* kRefused = "cuLaunchKernelEx:701";  // too many resources requested
 
 class DeviceRefusedLaunches : public DeviceFaults {
  protected:
@@ -58,7 +58,7 @@ class DeviceRefusedLaunches : public DeviceFaults {
     EXPECT_TRUE(ok(mine.driver.graph_destroy(graph)));
     return result;
   }
-  static std::string refused(const std::string& call, const std::string& function = "cuLaunchKernel") {
+  static std::string refused(const std::string& call, const std::string& function = "cuLaunchKernelEx") {
     return call + ": " + function;
   }
 
@@ -92,7 +92,7 @@ TEST_F(DeviceRefusedLaunches, TheSecondLaunchOfAGroup) {
           EXPECT_TRUE(succeeded(setoAllReduce(memory, memory, 9, setoInt32, setoMax, mine.comm, mine.stream())));
         return setoGroupEnd();
       },
-      "cuLaunchKernel:701:2", refused("all_reduce of 9 int32, max and the 2 calls after it in its launch"));
+      "cuLaunchKernelEx:701:2", refused("all_reduce of 9 int32, max and the 2 calls after it in its launch"));
 }
 
 TEST_F(DeviceRefusedLaunches, SendsAndReceives) {

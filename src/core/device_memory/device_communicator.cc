@@ -78,7 +78,8 @@ Status DeviceCommunicator::make_parts(const std::vector<RankStatement>& statemen
   SETO_TRY(scope.status());
   SETO_ASSIGN(const std::uint32_t blocks,
               blocks_of(statements, is_one_host(control_->tiers()) ? kMostBlocks : kMostBlocksBetweenHosts));
-  SETO_ASSIGN(parts_->launches, Launches::create(*gpu_, control_->order(), blocks));
+  LaunchOrder* const among = shares_gpu(statements, control_->rank()) ? nullptr : &gpu_->launch_order();
+  SETO_ASSIGN(parts_->launches, Launches::create(*gpu_, control_->order(), blocks, among));
   if (pairs_.any()) {  // also where this rank reaches all others: operations have the same numbers on all ranks
     SETO_ASSIGN(parts_->staging, Staging::create(gpu_->driver()));
     SETO_ASSIGN(relay_, Relay::create(*control_, *parts_->staging, [] { LaunchWatcher::of_process().wake(); }));

@@ -9,6 +9,7 @@
 #include "src/base/clock.h"
 #include "src/base/result.h"
 #include "src/base/types.h"
+#include "src/core/device_memory/launch_order.h"
 #include "src/device/cuda/driver.h"
 #include "src/device/cuda/kernel_module.h"
 
@@ -51,6 +52,7 @@ class GpuContext final {
   [[nodiscard]] cuda::Context handle() const { return handle_; }
   [[nodiscard]] int device() const { return device_; }
   [[nodiscard]] const cuda::DeviceUuid& uuid() const { return uuid_; }
+  [[nodiscard]] LaunchOrder& launch_order() { return launch_order_; }
 
  private:
   GpuContext(const cuda::Driver& driver, int device) : driver_(driver), device_(device) {}
@@ -62,6 +64,7 @@ class GpuContext final {
   const int device_;
   cuda::Context handle_ = nullptr;  // null: not retained
   cuda::DeviceUuid uuid_;
+  LaunchOrder launch_order_;
   std::mutex mutex_;
   std::unique_ptr<const cuda::KernelModules> modules_;
   std::array<cuda::Kernel, kDataTypeCount> plain_{};

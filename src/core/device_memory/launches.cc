@@ -40,7 +40,8 @@ Replays::Captured captured_of(std::span<const Launches::Request> requests) {
 
 }  // namespace
 
-Result<std::unique_ptr<Launches>> Launches::create(const GpuContext& gpu, OperationOrder& order, std::uint32_t most_blocks) {
+Result<std::unique_ptr<Launches>> Launches::create(const GpuContext& gpu, OperationOrder& order, std::uint32_t most_blocks,
+                                                   LaunchOrder* among) {
   std::unique_ptr<Launches> made(new Launches(gpu, order));
   made->most_blocks_ = most_blocks;
   void* words = nullptr;
@@ -55,10 +56,15 @@ Result<std::unique_ptr<Launches>> Launches::create(const GpuContext& gpu, Operat
   made->replays_ = std::make_unique<Replays>(made->driver_, reinterpret_cast<std::uint32_t*>(made->words_ + kReplayWord),
                                              there + kReplayWord * sizeof(std::uint64_t));
   made->pending_.reserve(kernels::kMostPrograms);
+  if (among != nullptr && !LaunchOrder::launches_block()) {
+    SETO_ASSIGN(made->begun_, made->take_event());
+    made->among_ = among;
+  }
   return made;
 }
 
 Launches::~Launches() {
+  if (among_ != nullptr) among_->leave(this);
   for (const cuda::Event event : all_events_) static_cast<void>(driver_.event_destroy.code(event));
   if (words_ != nullptr) static_cast<void>(driver_.mem_free_host.code(words_));
 }
@@ -110,7 +116,7 @@ kernels::LaunchArguments Launches::arguments_of(std::span<const Request> request
   return arguments;
 }
 
-Status Launches::launch_kernel(std::span<Request> requests, std::uint64_t launch) {
+Status Launches::launch_kernel(std::span<Request> requests, std::uint64_t launch, cuda::Event begun) {
   Request& first = requests.front();
   const DeviceShape& shape = *first.shape;
   kernels::TransferArguments transfers = first.transfers;
@@ -132,7 +138,15 @@ Status Launches::launch_kernel(std::span<Request> requests, std::uint64_t launch
   void* values[] = {&arguments};
   if (shape.transfers != nullptr) values[0] = &transfers;
   SETO_TRY(copy_buffers(first.before, first.stream));
-  SETO_TRY(driver_.launch_kernel(shape.kernel, arguments.blocks, 1, 1, threads, 1, 1, 0, first.stream, values, nullptr));
+  cuda::LaunchAttribute when_begun;
+  when_begun.event = begun;
+  cuda::LaunchConfiguration configuration;
+  configuration.grid_x = arguments.blocks;
+  configuration.block_x = threads;
+  configuration.stream = first.stream;
+  configuration.attributes = begun == nullptr ? nullptr : &when_begun;
+  configuration.attribute_count = begun == nullptr ? 0 : 1;
+  SETO_TRY(driver_.launch_kernel_ex(&configuration, shape.kernel, values, nullptr));
   if (replay != nullptr) SETO_TRY(driver_.launch_host_func(first.stream, MessageRelay::run_after, replay));
   return copy_buffers(first.after, first.stream);
 }
@@ -159,7 +173,7 @@ Status Launches::launch_captured(std::span<Request> requests, std::uint64_t capt
   }
   const bool is_judged = first.shape->relayed != nullptr || first.messages.replay != nullptr;  // by tasks of the relay
   if (!is_judged) SETO_TRY(replays_->mark_begin(captured_of(requests), first.stream));
-  SETO_TRY(launch_kernel(requests, 0));
+  SETO_TRY(launch_kernel(requests, 0, nullptr));
   if (!is_judged) SETO_TRY(replays_->mark_end(first.stream));
   SETO_TRY(driver_.event_record(last_captured_, first.stream));
   SETO_TRY(join_back(first, last_captured_));
@@ -251,7 +265,7 @@ Status Launches::launch_watched(std::span<Request> requests) {
   LaunchWatcher::of_process().wake();
   LaunchGate::of_process().pass();
   SETO_TRY(join(first, end));
-  SETO_TRY(launch_between(requests, begin, end));
+  SETO_TRY(in_turn(first.stream, [&](cuda::Event begun) { return launch_between(requests, begin, end, begun); }));
   SETO_TRY(join_back(first, end));
   const std::lock_guard lock(mutex_);
   for (Launch& one : running_) one.is_issued = true;
@@ -270,7 +284,16 @@ void Launches::forget_last() {
 
 Status Launches::launch_unwatched(Request& request) {
   if (!std::exchange(request.shape->is_copied, true)) SETO_TRY(copy_program(request));
-  return launch_kernel({&request, 1}, 0);
+  return in_turn(request.stream, [&](cuda::Event begun) { return launch_kernel({&request, 1}, 0, begun); });
+}
+
+Status Launches::in_turn(cuda::Stream stream, const std::function<Status(cuda::Event begun)>& body) {
+  if (among_ == nullptr) return body(nullptr);
+  LaunchOrder::Turn turn(*among_, this);
+  if (turn.before() != nullptr) SETO_TRY(driver_.stream_wait_event(stream, turn.before(), 0));
+  SETO_TRY(body(begun_));
+  turn.launched(begun_);
+  return {};
 }
 
 // An event may be recorded again once a stream waits for it.
@@ -288,12 +311,12 @@ Status Launches::join_back(const Request& request, cuda::Event event) {
 }
 
 // A launch may block until the kernel has ended (CUDA_LAUNCH_BLOCKING). So the watcher knows of it before.
-Status Launches::launch_between(std::span<Request> requests, cuda::Event begin, cuda::Event end) {
+Status Launches::launch_between(std::span<Request> requests, cuda::Event begin, cuda::Event end, cuda::Event begun) {
   const cuda::Stream stream = requests.front().stream;
   SETO_TRY(driver_.event_record(begin, stream));
   for (const Request& request : requests)
     if (!std::exchange(request.shape->is_copied, true)) SETO_TRY(copy_program(request));
-  SETO_TRY(launch_kernel(requests, launched_ + 1));
+  SETO_TRY(launch_kernel(requests, launched_ + 1, begun));
   for (const Request& request : requests)
     if (request.residuals != nullptr) SETO_TRY(request.residuals->after_launch(stream));
   return driver_.event_record(end, stream);

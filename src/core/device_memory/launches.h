@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -30,7 +31,9 @@ namespace seto {
 class Launches final {
  public:
   // `order`: of the communicator, whose operations these are. It hears of them when their kernels begin and end.
-  static Result<std::unique_ptr<Launches>> create(const GpuContext& gpu, OperationOrder& order, std::uint32_t most_blocks);
+  // `among`: null where ranks of this process share the GPU, because the kernels of all of them must run at once.
+  static Result<std::unique_ptr<Launches>> create(const GpuContext& gpu, OperationOrder& order, std::uint32_t most_blocks,
+                                                  LaunchOrder* among);
   ~Launches();
   Launches(const Launches&) = delete;
   Launches& operator=(const Launches&) = delete;
@@ -141,10 +144,13 @@ class Launches final {
   void note_running(std::span<const Request> requests, cuda::Event begin, cuda::Event end);
   Status copy_program(const Request& request);
   // `launch`: its number; 0: a graph may repeat it, or nothing watches it.
-  Status launch_kernel(std::span<Request> requests, std::uint64_t launch);
+  // `begun`: recorded once all blocks have begun; null: not wanted.
+  Status launch_kernel(std::span<Request> requests, std::uint64_t launch, cuda::Event begun);
   [[nodiscard]] kernels::LaunchArguments arguments_of(std::span<const Request> requests, std::uint64_t launch) const;
   Status copy_buffers(const std::vector<BufferCopy>& copies, cuda::Stream stream);
-  Status launch_between(std::span<Request> requests, cuda::Event begin, cuda::Event end);
+  Status launch_between(std::span<Request> requests, cuda::Event begin, cuda::Event end, cuda::Event begun);
+  // In the order of the launches of all communicators on the GPU. `body` launches one kernel, with the given event.
+  Status in_turn(cuda::Stream stream, const std::function<Status(cuda::Event begun)>& body);
   Status launch_captured(std::span<Request> requests, std::uint64_t capture);
   Status join(const Request& request, cuda::Event event);
   Status join_back(const Request& request, cuda::Event event);
@@ -159,6 +165,8 @@ class Launches final {
   kernels::Address words_there_ = 0;
   std::uint32_t most_blocks_ = 0;
   std::unique_ptr<Replays> replays_;
+  LaunchOrder* among_ = nullptr;  // null: none is kept
+  cuda::Event begun_ = nullptr;   // of the last launch in that order; not used for anything else
   std::atomic<bool> has_graphs_{false};
   std::atomic<bool> has_unwatched_{false};
 

@@ -40,15 +40,23 @@ Result<std::vector<std::string>> gather(Bootstrap& bootstrap, std::string messag
   return messages;
 }
 
+std::uint32_t ranks_like(const RankStatement& one, const std::vector<RankStatement>& statements) {
+  return static_cast<std::uint32_t>(std::count_if(statements.begin(), statements.end(), [&](const auto& other) {
+    return other.process == one.process && text_of(other.gpu) == text_of(one.gpu);
+  }));
+}
+
 }  // namespace
+
+bool shares_gpu(const std::vector<RankStatement>& statements, Rank rank) {
+  return ranks_like(statements[static_cast<std::size_t>(rank)], statements) > 1;
+}
 
 // Ranks of one process share their GPU at the same time; processes take turns.
 Result<std::uint32_t> blocks_of(const std::vector<RankStatement>& statements, std::uint32_t most) {
   std::uint32_t fewest = most;
   for (const RankStatement& one : statements) {
-    const auto sharing = static_cast<std::uint32_t>(std::count_if(statements.begin(), statements.end(), [&](const auto& other) {
-      return other.process == one.process && text_of(other.gpu) == text_of(one.gpu);
-    }));
+    const std::uint32_t sharing = ranks_like(one, statements);
     if (one.resident_blocks < sharing)
       return failure(
           Code::unavailable,

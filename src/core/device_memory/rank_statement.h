@@ -32,6 +32,9 @@ struct RankStatement {
 // The blocks that a kernel of this communicator may have so that those of all ranks run at once, at most so many.
 Result<std::uint32_t> blocks_of(const std::vector<RankStatement>& statements, std::uint32_t most);
 
+// Another rank of the process of this one uses its GPU.
+[[nodiscard]] bool shares_gpu(const std::vector<RankStatement>& statements, Rank rank);
+
 [[nodiscard]] bool is_one_process(const std::vector<RankStatement>& statements);
 
 // A number of this process that no other process has.

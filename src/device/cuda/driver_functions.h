@@ -105,6 +105,7 @@ struct KernelFunctions {
   Call<int*, Kernel, int, std::size_t> occupancy_max_active_blocks{"cuOccupancyMaxActiveBlocksPerMultiprocessor", 6050};
   Call<Kernel, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Stream, void**, void**> launch_kernel{
       "cuLaunchKernel", 4000};
+  Call<const LaunchConfiguration*, Kernel, void**, void**> launch_kernel_ex{"cuLaunchKernelEx", 11060};
   Call<Kernel, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Stream, void**> launch_cooperative_kernel{
       "cuLaunchCooperativeKernel", 9000};
   Call<GraphExec*, Graph, unsigned long long> graph_instantiate{"cuGraphInstantiateWithFlags", 11040};

@@ -100,6 +100,26 @@ enum class DirectFlushTarget : std::uint32_t { current_context = 0 };
 enum class DirectFlushScope : std::uint32_t { owner = 100, all_gpus = 200 };
 enum class RangeHandleType : std::uint32_t { dma_buf = 1 };
 
+enum class LaunchAttributeNumber : std::uint32_t { launch_completion_event = 12 };
+
+// One of several forms that CUDA's attribute has: the event is recorded once all blocks of the kernel have begun.
+struct LaunchAttribute {
+  LaunchAttributeNumber number = LaunchAttributeNumber::launch_completion_event;
+  std::uint32_t padding = 0;
+  Event event = nullptr;
+  int flags = 0;
+  std::uint8_t other_forms[52] = {};
+};
+
+struct LaunchConfiguration {
+  unsigned grid_x = 1, grid_y = 1, grid_z = 1;
+  unsigned block_x = 1, block_y = 1, block_z = 1;
+  unsigned shared = 0;
+  Stream stream = nullptr;
+  const LaunchAttribute* attributes = nullptr;
+  unsigned attribute_count = 0;
+};
+
 // Flags, which the driver takes as plain numbers.
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventBlockingSync = 1, kEventDisableTiming = 2;

@@ -141,7 +141,20 @@ std::vector<std::byte> arguments_of(const Function& function, void** parameters)
   return values;
 }
 
-void launch(StandIn& s, cuda::Kernel handle, const Shape& shape, cuda::Stream stream_handle, void** parameters) {
+// Recorded once all blocks of the kernel have begun.
+void record_begun(StandIn& s, Event& event, Context& context, const Done& kernel, std::shared_ptr<std::uint32_t> number) {
+  Machine& machine = s.machine();
+  const auto ended = [number = std::move(number), &machine] {
+    const auto& all = machine.launches();
+    return std::none_of(all.begin(), all.end(),
+                        [&](const Launch& one) { return one.number == *number && one.started < one.request.grid.count(); });
+  };
+  event.capture.reset();
+  event.recorded = s.scheduler().enqueue_alone(context, Task{.make = [ended] { return Work{.ended = ended}; }}, {}, kernel);
+}
+
+void launch(StandIn& s, cuda::Kernel handle, const Shape& shape, cuda::Stream stream_handle, void** parameters,
+            Event* begun = nullptr) {
   const Kernel& kernel = kernel_of(s, handle);
   Stream& stream = s.stream_of(stream_handle);
   Context& context = *stream.context;
@@ -154,9 +167,13 @@ void launch(StandIn& s, cuda::Kernel handle, const Shape& shape, cuda::Stream st
                               .block = shape.block,
                               .dynamic_shared = shape.shared,
                               .arguments = arguments_of(*kernel.function, parameters)};
+  if (begun != nullptr && stream.capture != nullptr)
+    throw DriverError(DriverCode::not_supported, "the stand-in has no launch completion events in captures");
   Machine& machine = s.machine();
-  const auto make = [request, &machine] {
-    auto number = std::make_shared<std::uint32_t>();
+  const auto first_number = std::make_shared<std::uint32_t>();  // of a launch that is not of a graph
+  const bool is_of_graph = stream.capture != nullptr;
+  const auto make = [request, first_number, is_of_graph, &machine] {
+    auto number = is_of_graph ? std::make_shared<std::uint32_t>() : first_number;
     return Work{.start =
                     [=, &machine] {
                       machine.launch(request);
@@ -169,6 +186,7 @@ void launch(StandIn& s, cuda::Kernel handle, const Shape& shape, cuda::Stream st
                     }};
   };
   const Done done = s.issue(stream, Task{.make = make, .is_kernel = true});
+  if (begun != nullptr) record_begun(s, *begun, context, done, first_number);
   if (done == nullptr || !s.settings().launch_blocking) return;
   s.scheduler().wait_for("a launch with CUDA_LAUNCH_BLOCKING", {done});
   if (context.failed) throw DriverError(*context.failed);
@@ -178,6 +196,20 @@ void launch_kernel(StandIn& s, cuda::Kernel kernel, unsigned grid_x, unsigned gr
                    unsigned block_y, unsigned block_z, unsigned shared, cuda::Stream stream, void** parameters, void** extra) {
   if (extra != nullptr) throw DriverError(DriverCode::not_supported, "the stand-in takes arguments one by one");
   launch(s, kernel, {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared, false}, stream, parameters);
+}
+
+void launch_kernel_ex(StandIn& s, const cuda::LaunchConfiguration* wanted, cuda::Kernel kernel, void** parameters, void** extra) {
+  need(wanted);
+  if (extra != nullptr) throw DriverError(DriverCode::not_supported, "the stand-in takes arguments one by one");
+  Event* begun = nullptr;
+  for (unsigned i = 0; i < wanted->attribute_count; ++i) {
+    const cuda::LaunchAttribute& attribute = wanted->attributes[i];
+    if (attribute.number != cuda::LaunchAttributeNumber::launch_completion_event)
+      throw DriverError(DriverCode::not_supported, "the stand-in does not know this attribute");
+    begun = &s.event_of(attribute.event);
+  }
+  const Dim3 grid{wanted->grid_x, wanted->grid_y, wanted->grid_z}, block{wanted->block_x, wanted->block_y, wanted->block_z};
+  launch(s, kernel, {grid, block, wanted->shared, false}, wanted->stream, parameters, begun);
 }
 
 void launch_cooperative_kernel(StandIn& s, cuda::Kernel kernel, unsigned grid_x, unsigned grid_y, unsigned grid_z,
@@ -197,6 +229,7 @@ void add_kernel_entries(EntryTable& table, const cuda::DriverFunctions& d) {
   table.add<func_set_attribute>(d.func_set_attribute);
   table.add<occupancy_max_active_blocks>(d.occupancy_max_active_blocks);
   table.add<launch_kernel>(d.launch_kernel);
+  table.add<launch_kernel_ex>(d.launch_kernel_ex);
   table.add<launch_cooperative_kernel>(d.launch_cooperative_kernel);
 }
 

@@ -39,6 +39,18 @@ constexpr bool agrees(const Call<Own...>&, Code (*)(Theirs...)) {
   return sizeof(Code) == sizeof(DriverCode) && (alike<Own, Theirs>() && ...);
 }
 
+static_assert(sizeof(LaunchAttribute) == sizeof(CUlaunchAttribute) && alignof(LaunchAttribute) == alignof(CUlaunchAttribute));
+static_assert(offsetof(LaunchAttribute, number) == offsetof(CUlaunchAttribute, id));
+static_assert(offsetof(LaunchAttribute, event) == offsetof(CUlaunchAttribute, value.launchCompletionEvent.event));
+static_assert(offsetof(LaunchAttribute, flags) == offsetof(CUlaunchAttribute, value.launchCompletionEvent.flags));
+static_assert(static_cast<int>(LaunchAttributeNumber::launch_completion_event) == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT);
+static_assert(offsetof(LaunchConfiguration, grid_x) == offsetof(CUlaunchConfig, gridDimX));
+static_assert(offsetof(LaunchConfiguration, block_x) == offsetof(CUlaunchConfig, blockDimX));
+static_assert(offsetof(LaunchConfiguration, shared) == offsetof(CUlaunchConfig, sharedMemBytes));
+static_assert(offsetof(LaunchConfiguration, stream) == offsetof(CUlaunchConfig, hStream));
+static_assert(offsetof(LaunchConfiguration, attributes) == offsetof(CUlaunchConfig, attrs));
+static_assert(offsetof(LaunchConfiguration, attribute_count) == offsetof(CUlaunchConfig, numAttrs));
+
 constexpr DriverFunctions d;
 // The third argument is the version under which the library asks for the function.
 #define SETO_AGREES(member, function, number)                                                   \
@@ -128,6 +140,7 @@ SETO_AGREES(func_get_attribute, cuFuncGetAttribute, 2020);
 SETO_AGREES(func_set_attribute, cuFuncSetAttribute, 9000);
 SETO_AGREES(occupancy_max_active_blocks, cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050);
 SETO_AGREES(launch_kernel, cuLaunchKernel, 4000);
+SETO_AGREES(launch_kernel_ex, cuLaunchKernelEx, 11060);
 SETO_AGREES(launch_cooperative_kernel, cuLaunchCooperativeKernel, 9000);
 SETO_AGREES(graph_instantiate, cuGraphInstantiateWithFlags, 11040);
 SETO_AGREES(graph_launch, cuGraphLaunch, 10000);

@@ -103,6 +103,44 @@ TEST_F(Streams, AnEventOrdersTwoStreams) {
   EXPECT_TRUE(ok(driver().event_destroy(event)));
 }
 
+TEST_F(Streams, ALaunchCompletionEventComesOnceAllBlocksHaveBegun) {
+  SETO_NEEDS_STAND_IN();
+  start({{"SOFTWARE_GPU_MULTIPROCESSORS", "1"}});
+  const cuda::Stream first = make_stream(), second = make_stream(), third = make_stream();
+  const cuda::Event begun = make_event();
+  const auto launch_with_event = [&](cuda::Kernel wanted, unsigned blocks, unsigned threads, cuda::Stream stream, void** values) {
+    cuda::LaunchAttribute attribute;
+    attribute.event = begun;
+    cuda::LaunchConfiguration configuration;
+    configuration.grid_x = blocks;
+    configuration.block_x = threads;
+    configuration.stream = stream;
+    configuration.attributes = &attribute;
+    configuration.attribute_count = 1;
+    return driver().launch_kernel_ex(&configuration, wanted, values, nullptr);
+  };
+  // The GPU holds two blocks of 1024 threads. The first kernel takes one, and two of the second do not fit beside it.
+  unsigned* words = pinned_words(4);
+  unsigned *flag = words, *ended = words + 1, *other_flag = words + 2, *other_ended = words + 3;
+  const cuda::Kernel waiting = kernel("wait_for_flag");
+  void* values[] = {&flag, &ended};
+  ASSERT_TRUE(ok(launch_with_event(waiting, 1, 1024, first, values)));
+  EXPECT_TRUE(ok(driver().event_synchronize(begun))) << "the kernel has begun, and waits";
+  EXPECT_EQ(driver().stream_query.code(first), DriverCode::not_ready);
+  void* other_values[] = {&other_flag, &other_ended};
+  ASSERT_TRUE(ok(launch_with_event(waiting, 2, 1024, second, other_values)));
+  ASSERT_TRUE(ok(driver().stream_wait_event(third, begun, 0)));
+  const std::vector<unsigned> nothing = words_at(allocate(4), 1, make_stream());  // time passes
+  EXPECT_EQ(driver().event_query.code(begun), DriverCode::not_ready) << "one of its two blocks has no place";
+  __atomic_store_n(flag, 1U, __ATOMIC_RELEASE);
+  EXPECT_TRUE(ok(driver().event_synchronize(begun)));
+  EXPECT_TRUE(ok(driver().stream_synchronize(third)));
+  EXPECT_EQ(driver().stream_query.code(second), DriverCode::not_ready);
+  __atomic_store_n(other_flag, 1U, __ATOMIC_RELEASE);
+  EXPECT_TRUE(ok(driver().stream_synchronize(second)));
+  EXPECT_TRUE(ok(driver().event_destroy(begun)));
+}
+
 TEST_F(Streams, HostFunctionsRunInOrderAndMayNotCallTheDriver) {
   start();
   struct Seen {
