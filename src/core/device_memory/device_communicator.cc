@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <new>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "src/base/log.h"
@@ -55,6 +54,7 @@ Status DeviceCommunicator::open(Bootstrap& bootstrap, Deadline until) {
   transfer_watch_ = std::make_unique<TransferWatch>(*control_, *parts_->launches, *parts_->transfers, relay_.get());
   replay_watch_ = std::make_unique<ReplayWatch>(*control_, *parts_->launches, *parts_->transfers);
   stream_users_ = std::make_unique<StreamUsers>(statements[0].token, control_->rank(), gpu_->handle());
+  overdue_ = std::make_unique<OverdueLaunch>(*parts_->launches);
   SETO_TRY(LaunchWatcher::of_process().add(*this));
   is_watched_ = true;
   return {};
@@ -396,9 +396,12 @@ Watched::Activity DeviceCommunicator::look() {
 void DeviceCommunicator::look_at_launches() {
   if (parts_->launches->running() == 0) return;
   const ContextScope scope(*gpu_);
-  const Launches::State state = parts_->launches->poll(control_->failed() ? control_->first_failure() : Status());
+  const Status stopped = overdue_->is_there() ? Status(Code::timeout, "stopped") : Status();
+  const Launches::State state = parts_->launches->poll(control_->failed() ? control_->first_failure() : stopped);
   transfer_watch_->check_refusal();
-  if (!control_->failed()) judge(state);
+  if (control_->failed()) return;
+  if (!overdue_->is_there()) return judge(state);
+  if (overdue_->has_answered(state)) fail_overdue();
 }
 
 void DeviceCommunicator::judge(const Launches::State& state) {
@@ -413,7 +416,16 @@ void DeviceCommunicator::judge(const Launches::State& state) {
     if (state.note.operation != 0) (void)failures.check_notes(state.note);
     return;
   }
-  if (state.shape->transfers != nullptr) return transfer_watch_->judge(state);
+  if (state.shape->transfers != nullptr)
+    transfer_watch_->judge(state);
+  else
+    judge_collective(state);
+  if (control_->failed() || !state.has_begun || !state.is_overdue) return;
+  overdue_->stop(state, relay_ != nullptr ? relay_->waits_for() : std::string());
+}
+
+void DeviceCommunicator::judge_collective(const Launches::State& state) {
+  PeerFailures& failures = control_->failures();
   if (next_look_at_peers_.passed()) {
     next_look_at_peers_ = Deadline::after_ms(kLookAtPeersMs);
     if (state.has_begun)
@@ -421,30 +433,17 @@ void DeviceCommunicator::judge(const Launches::State& state) {
     else
       control_->check_peers();
   }
-  if (control_->failed() || !state.has_begun) return;
+  if (control_->failed() || !state.has_begun || state.is_overdue) return;
   if (std::exchange(slow_operation_, state.note.operation) != state.note.operation) slow_ = {};
-  if (state.is_overdue) return fail_overdue(state);
   if (!slow_.due(state.limit.ms())) return;
   failures.warn_slow(state.note, "runs " + state.shape->plan + " on its GPU", SlowCallWarning::seconds(state.limit.ms()));
   slow_.silence();
 }
 
-// The blocks say where they are when they are told to stop.
-void DeviceCommunicator::fail_overdue(const Launches::State& state) {
-  parts_->launches->stop();
-  const std::string of_relay = relay_ != nullptr ? relay_->waits_for() : std::string();
-  const Deadline until = Deadline::after_ms(kStopMs);
-  const std::size_t before = parts_->launches->running();
-  while (!state.kernel_has_ended && parts_->launches->running() == before && !parts_->launches->stopped_at(state.program) &&
-         !until.passed()) {
-    parts_->launches->stop();  // again: a kernel that lends ends later than the first time
-    (void)parts_->launches->poll(Status(Code::timeout, "stopped"));
-    std::this_thread::yield();
-  }
-  const std::optional<kernels::StopReport> report = parts_->launches->stopped_at(state.program);
-  std::string where = report ? state.shape->wait_text(*report) : "waits for no peer in its kernel";
-  if (!of_relay.empty() && (!report || report->operand == kernels::kWaitsForDone)) where = of_relay;
-  (void)control_->failures().fail_overdue(state.note, state.limit, where);
+void DeviceCommunicator::fail_overdue() {
+  const Launches::State& state = overdue_->state();
+  if (state.shape->transfers != nullptr) return transfer_watch_->fail_overdue(state);
+  (void)control_->failures().fail_overdue(state.note, state.limit, overdue_->waits());
 }
 
 }  // namespace seto

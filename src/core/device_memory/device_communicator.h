@@ -8,9 +8,10 @@
 
 #include "src/bootstrap/bootstrap.h"
 #include "src/core/communicator/communicator.h"
-#include "src/core/device_memory/launch_watcher.h"
 #include "src/core/device_memory/stream_users.h"
-#include "src/core/device_memory/transfer_watch.h"
+#include "src/core/device_memory/watching/launch_watcher.h"
+#include "src/core/device_memory/watching/overdue_launch.h"
+#include "src/core/device_memory/watching/transfer_watch.h"
 #include "src/core/progress/slow_call_warning.h"
 
 namespace seto {
@@ -80,7 +81,8 @@ class DeviceCommunicator final : public Watched {
   void take_number_of_relay(Launches::Request& request, std::uint64_t capture);
   void look_at_launches();
   void judge(const Launches::State& state);
-  void fail_overdue(const Launches::State& state);
+  void judge_collective(const Launches::State& state);
+  void fail_overdue();
 
   const std::shared_ptr<Communicator> control_;
   const std::shared_ptr<GpuContext> gpu_;
@@ -97,6 +99,7 @@ class DeviceCommunicator final : public Watched {
   // The watcher alone uses these.
   std::unique_ptr<TransferWatch> transfer_watch_;
   std::unique_ptr<ReplayWatch> replay_watch_;
+  std::unique_ptr<OverdueLaunch> overdue_;
   Deadline next_look_at_peers_ = Deadline::after_ms(0);
   SlowCallWarning slow_;
   std::uint64_t slow_operation_ = 0;

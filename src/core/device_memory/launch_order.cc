@@ -1,20 +1,21 @@
 #include "src/core/device_memory/launch_order.h"
 
-#include <cstdlib>
-#include <string_view>
-
 namespace seto {
 
-bool LaunchOrder::launches_block() {
-  const char* const text = std::getenv("CUDA_LAUNCH_BLOCKING");
-  return text != nullptr && std::string_view(text) != "" && std::string_view(text) != "0";
+cuda::Event LaunchOrder::before(const void* communicator) const {
+  const std::lock_guard lock(mutex_);
+  const auto last = last_.find(std::this_thread::get_id());
+  return last == last_.end() || last->second.communicator == communicator ? nullptr : last->second.begun;
+}
+
+void LaunchOrder::launched(const void* communicator, cuda::Event begun) {
+  const std::lock_guard lock(mutex_);
+  last_[std::this_thread::get_id()] = {communicator, begun};
 }
 
 void LaunchOrder::leave(const void* communicator) {
   const std::lock_guard lock(mutex_);
-  if (last_ != communicator) return;
-  last_ = nullptr;
-  begun_ = nullptr;
+  std::erase_if(last_, [&](const auto& each) { return each.second.communicator == communicator; });
 }
 
 }  // namespace seto

@@ -1,51 +1,38 @@
 #pragma once
 
+#include <map>
 #include <mutex>
+#include <thread>
 
 #include "src/device/cuda/driver_types.h"
 
 namespace seto {
 
-// Kernels of several communicators begin on a GPU in the order in which this process launched them. Else the kernel of one could
-// hold the places of one GPU, and that of another those of a second GPU: each would wait for its peer, which finds no place.
-// Each waits until all blocks of the one before have begun, not until it has ended.
+// Kernels of several communicators begin on a GPU in the order in which a thread launched them. Else the kernel of one could hold
+// the places of one GPU, and that of another those of a second GPU: each would wait for its peer, which finds no place. A kernel
+// waits until all blocks of the one before have begun, not until it has ended. Threads have no order among each other.
 class LaunchOrder final {
  public:
   LaunchOrder() = default;
   LaunchOrder(const LaunchOrder&) = delete;
   LaunchOrder& operator=(const LaunchOrder&) = delete;
 
-  // CUDA_LAUNCH_BLOCKING: each launch waits for its kernel, so a turn would last as long, and there is nothing to order.
-  [[nodiscard]] static bool launches_block();
-
-  // From the wait for the kernel before to the launch of the own one: they must not mix with those of other threads.
-  class Turn final {
-   public:
-    Turn(LaunchOrder& order, const void* communicator) : order_(order), communicator_(communicator), lock_(order.mutex_) {}
-    Turn(const Turn&) = delete;
-    Turn& operator=(const Turn&) = delete;
-
-    // Null: nothing to wait for. The launches of one communicator have an order of their own.
-    [[nodiscard]] cuda::Event before() const { return order_.last_ == communicator_ ? nullptr : order_.begun_; }
-    // `begun` stays recorded as it is until a later turn of this communicator, or leave().
-    void launched(cuda::Event begun) {
-      order_.last_ = communicator_;
-      order_.begun_ = begun;
-    }
-
-   private:
-    LaunchOrder& order_;
-    const void* communicator_;
-    const std::lock_guard<std::mutex> lock_;
-  };
-
-  // The event of this communicator will be destroyed.
+  // The event for which the next kernel of this communicator has to wait in this thread; null: none. The launches of one
+  // communicator have an order of their own.
+  [[nodiscard]] cuda::Event before(const void* communicator) const;
+  // This thread has launched a kernel. Only launches of this communicator record `begun` again, until leave().
+  void launched(const void* communicator, cuda::Event begun);
+  // Its event will be destroyed.
   void leave(const void* communicator);
 
  private:
-  std::mutex mutex_;
-  const void* last_ = nullptr;  // communicator
-  cuda::Event begun_ = nullptr;
+  struct Last {
+    const void* communicator = nullptr;
+    cuda::Event begun = nullptr;
+  };
+
+  mutable std::mutex mutex_;
+  std::map<std::thread::id, Last> last_;  // without threads whose last communicator has ended
 };
 
 }  // namespace seto

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "src/core/device_memory/launch_gate.h"
-#include "src/core/device_memory/launch_watcher.h"
+#include "src/core/device_memory/watching/launch_watcher.h"
 
 namespace seto {
 namespace {
@@ -56,7 +56,7 @@ Result<std::unique_ptr<Launches>> Launches::create(const GpuContext& gpu, Operat
   made->replays_ = std::make_unique<Replays>(made->driver_, reinterpret_cast<std::uint32_t*>(made->words_ + kReplayWord),
                                              there + kReplayWord * sizeof(std::uint64_t));
   made->pending_.reserve(kernels::kMostPrograms);
-  if (among != nullptr && !LaunchOrder::launches_block()) {
+  if (among != nullptr) {
     SETO_ASSIGN(made->begun_, made->take_event());
     made->among_ = among;
   }
@@ -265,7 +265,7 @@ Status Launches::launch_watched(std::span<Request> requests) {
   LaunchWatcher::of_process().wake();
   LaunchGate::of_process().pass();
   SETO_TRY(join(first, end));
-  SETO_TRY(in_turn(first.stream, [&](cuda::Event begun) { return launch_between(requests, begin, end, begun); }));
+  SETO_TRY(in_turn(first, [&](cuda::Event begun) { return launch_between(requests, begin, end, begun); }));
   SETO_TRY(join_back(first, end));
   const std::lock_guard lock(mutex_);
   for (Launch& one : running_) one.is_issued = true;
@@ -284,15 +284,15 @@ void Launches::forget_last() {
 
 Status Launches::launch_unwatched(Request& request) {
   if (!std::exchange(request.shape->is_copied, true)) SETO_TRY(copy_program(request));
-  return in_turn(request.stream, [&](cuda::Event begun) { return launch_kernel({&request, 1}, 0, begun); });
+  return in_turn(request, [&](cuda::Event begun) { return launch_kernel({&request, 1}, 0, begun); });
 }
 
-Status Launches::in_turn(cuda::Stream stream, const std::function<Status(cuda::Event begun)>& body) {
-  if (among_ == nullptr) return body(nullptr);
-  LaunchOrder::Turn turn(*among_, this);
-  if (turn.before() != nullptr) SETO_TRY(driver_.stream_wait_event(stream, turn.before(), 0));
+Status Launches::in_turn(const Request& first, const std::function<Status(cuda::Event begun)>& body) {
+  if (among_ == nullptr || first.shape->transfers != nullptr) return body(nullptr);
+  if (const cuda::Event before = among_->before(this); before != nullptr)
+    SETO_TRY(driver_.stream_wait_event(first.stream, before, 0));
   SETO_TRY(body(begun_));
-  turn.launched(begun_);
+  among_->launched(this, begun_);
   return {};
 }
 

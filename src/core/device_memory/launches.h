@@ -16,7 +16,7 @@
 #include "src/core/communicator/operation_order.h"
 #include "src/core/device_memory/device_shapes.h"
 #include "src/core/device_memory/lending/lent_buffers.h"
-#include "src/core/device_memory/replays.h"
+#include "src/core/device_memory/watching/replays.h"
 #include "src/core/device_relay/relay.h"
 #include "src/core/progress/call_deadline.h"
 #include "src/core/record/recorder_entry.h"
@@ -31,7 +31,8 @@ namespace seto {
 class Launches final {
  public:
   // `order`: of the communicator, whose operations these are. It hears of them when their kernels begin and end.
-  // `among`: null where ranks of this process share the GPU, because the kernels of all of them must run at once.
+  // `among`: null where ranks of this process share the GPU: a thread that launches for two of them may not launch for the second
+  // before the first has launched twice.
   static Result<std::unique_ptr<Launches>> create(const GpuContext& gpu, OperationOrder& order, std::uint32_t most_blocks,
                                                   LaunchOrder* among);
   ~Launches();
@@ -149,8 +150,9 @@ class Launches final {
   [[nodiscard]] kernels::LaunchArguments arguments_of(std::span<const Request> requests, std::uint64_t launch) const;
   Status copy_buffers(const std::vector<BufferCopy>& copies, cuda::Stream stream);
   Status launch_between(std::span<Request> requests, cuda::Event begin, cuda::Event end, cuda::Event begun);
-  // In the order of the launches of all communicators on the GPU. `body` launches one kernel, with the given event.
-  Status in_turn(cuda::Stream stream, const std::function<Status(cuda::Event begun)>& body);
+  // After the last kernel of another communicator has begun. `body` launches one, with the given event. Messages are not
+  // ordered: ranks often send in one order and receive in another.
+  Status in_turn(const Request& first, const std::function<Status(cuda::Event begun)>& body);
   Status launch_captured(std::span<Request> requests, std::uint64_t capture);
   Status join(const Request& request, cuda::Event event);
   Status join_back(const Request& request, cuda::Event event);

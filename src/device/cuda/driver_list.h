@@ -33,8 +33,8 @@ constexpr void for_each_call(DriverFunctions& d, const Visit& visit) {
                                d.event_synchronize, d.stream_wait_event, d.event_destroy);
   visit_group<KernelFunctions>(visit, d.module_load_data, d.module_unload, d.module_get_function, d.module_get_global,
                                d.func_get_attribute, d.func_set_attribute, d.occupancy_max_active_blocks, d.launch_kernel,
-                               d.launch_kernel_ex, d.launch_cooperative_kernel, d.graph_instantiate, d.graph_launch, d.graph_destroy,
-                               d.graph_exec_destroy);
+                               d.launch_kernel_ex, d.launch_cooperative_kernel, d.graph_instantiate, d.graph_launch,
+                               d.graph_destroy, d.graph_exec_destroy);
 }
 
 // Visits the functions that a driver may lack.

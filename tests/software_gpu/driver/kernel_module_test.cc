@@ -146,9 +146,8 @@ TEST_F(LibraryKernels, AreFoundForEachTypeOnEachKindOfGpu) {
 TEST_F(LibraryKernels, AreRefusedOnOlderGpus) {
   SETO_NEEDS_STAND_IN();
   start({{"SOFTWARE_GPU_CAPABILITY", "75"}});
-  EXPECT_THAT(trouble(kernels::kernel_images()),
-              AllOf(HasSubstr("sm_80 sm_90 sm_100, PTX of compute_80, built by nvcc 13."),
-                    HasSubstr("compute capability 8.0 or later")));
+  EXPECT_THAT(trouble(kernels::kernel_images()), AllOf(HasSubstr("sm_80 sm_90 sm_100, PTX of compute_80, built by nvcc 13."),
+                                                       HasSubstr("compute capability 8.0 or later")));
 }
 
 }  // namespace

@@ -19,8 +19,10 @@ class TransferWatch final {
   TransferWatch(Communicator& control, Launches& launches, const TransferShapes& shapes, const Relay* relay)
       : control_(control), launches_(launches), shapes_(shapes), relay_(relay) {}
 
-  // The launch is under way. Fails the communicator if it cannot end well.
+  // The launch is under way. Fails the communicator if it cannot end well, unless it is overdue.
   void judge(const Launches::State& state);
+  // Fails the communicator: the launch has passed its deadline, and was stopped.
+  void fail_overdue(const Launches::State& state);
   // Fails the communicator if a kernel has refused a message, be it of a graph.
   void check_refusal();
 
@@ -29,7 +31,6 @@ class TransferWatch final {
 
   [[nodiscard]] Waiting waiting(const Launches::State& state) const;
   void look_around(const Launches::State& state);
-  void fail_overdue(const Launches::State& state);
 
   Communicator& control_;
   Launches& launches_;

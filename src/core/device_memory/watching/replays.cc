@@ -1,7 +1,6 @@
-#include "src/core/device_memory/replays.h"
+#include "src/core/device_memory/watching/replays.h"
 
 #include <atomic>
-#include <thread>
 #include <utility>
 
 #include "src/core/communicator/communicator.h"
@@ -79,14 +78,17 @@ bool Replays::still_runs(const Running& running) const {
 void ReplayWatch::judge() {
   if (control_.failed()) return;
   Replays& replays = launches_.replays();
-  const Replays::Running running = replays.look();
-  if (!running.is_overdue) return;
-  // The kernel says for whom it waits when it is told to stop. One that lends ends later than the first time.
-  const Deadline until = Deadline::after_ms(kStopMs);
-  while (replays.still_runs(running) && !until.passed()) {
-    launches_.stop();
-    std::this_thread::yield();
+  if (!overdue_) {
+    const Replays::Running found = replays.look();
+    if (!found.is_overdue) return;
+    overdue_ = found;
+    until_ = Deadline::after_ms(kStopMs);
   }
+  const Replays::Running& running = *overdue_;
+  // The kernel says for whom it waits when it is told to stop. One that lends ends later than the first time. Meanwhile the
+  // watcher looks after other communicators.
+  launches_.stop();
+  if (replays.still_runs(running) && !until_.passed()) return;
   control_.fail(
       failure(Code::timeout, "a replay of %s, of a CUDA graph, did not end within %s: %s", running.captured->what().c_str(),
               running.captured->limit_text().c_str(), missing(*running.captured).c_str()),

@@ -1,7 +1,6 @@
-#include "src/core/device_memory/transfer_watch.h"
+#include "src/core/device_memory/watching/transfer_watch.h"
 
 #include <string>
-#include <thread>
 
 #include "src/base/log.h"
 
@@ -9,8 +8,7 @@ namespace seto {
 namespace {
 
 constexpr std::uint64_t kLookMs = 20;
-constexpr std::uint64_t kLostMs = 500;     // a kernel reads what a rank had sent before it left
-constexpr std::uint64_t kStopMs = 10'000;  // for kernels to say where they were
+constexpr std::uint64_t kLostMs = 500;  // a kernel reads what a rank had sent before it left
 
 bool sends(const LocalTransfer& pair) { return pair.direction == LocalTransfer::Direction::send; }
 
@@ -35,8 +33,7 @@ void TransferWatch::judge(const Launches::State& state) {
     next_look_ = Deadline::after_ms(kLookMs);
     look_around(state);
   }
-  if (control_.failed() || !state.has_begun) return;
-  if (state.is_overdue) return fail_overdue(state);
+  if (control_.failed() || !state.has_begun || state.is_overdue) return;
   if (!slow_.due(state.limit.ms())) return;
   SETO_LOG_AS(warn, (LogOrigin{control_.rank(), 0}), "sends and receives have not ended after %.3g s: %s",
               SlowCallWarning::seconds(state.limit.ms()), TransferShapes::text_of(waiting(state)).c_str());
@@ -60,15 +57,8 @@ void TransferWatch::look_around(const Launches::State& state) {
   }
 }
 
-// The lanes say at which message they were when they are told to stop.
+// The lanes have said at which message they were.
 void TransferWatch::fail_overdue(const Launches::State& state) {
-  launches_.stop();
-  const Deadline until = Deadline::after_ms(kStopMs);
-  const std::size_t before = launches_.running();
-  while (launches_.running() == before && !until.passed()) {
-    (void)launches_.poll(Status(Code::timeout, "stopped"));
-    std::this_thread::yield();
-  }
   control_.fail(failure(Code::timeout, "not ended within %s: %s", state.limit.text().c_str(),
                         TransferShapes::text_of(waiting(state)).c_str()),
                 control_.rank());

@@ -4,6 +4,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -80,6 +81,8 @@ class ReplayWatch final {
   Communicator& control_;
   Launches& launches_;
   const TransferShapes& transfers_;
+  std::optional<Replays::Running> overdue_;  // it was told to stop
+  Deadline until_ = Deadline::never();       // for it to end
 };
 
 }  // namespace seto
