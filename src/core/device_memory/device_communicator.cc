@@ -139,7 +139,7 @@ Result<RankStatement> DeviceCommunicator::prepare(Deadline until) {
   SETO_ASSIGN(parts_->workspaces, Workspaces::create(gpu_));
   SETO_ASSIGN(const int resident, gpu_->resident_blocks(gpu_->most_threads()));
   RankStatement statement;
-  parts_->workspaces->describe(statement);
+  SETO_TRY(parts_->workspaces->describe(statement));
   statement.token = random_number();
   statement.multicast = static_cast<std::uint32_t>(multicast_offer(*gpu_, control_->config()));
   statement.resident_blocks = static_cast<std::uint32_t>(resident);
