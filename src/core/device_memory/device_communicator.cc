@@ -105,7 +105,8 @@ Status DeviceCommunicator::agree_on_lending(const std::vector<RankStatement>& st
   if (is_one_process(statements) || pairs_.any()) return {};  // all ranks find the same
   const ContextScope scope(*gpu_);
   SETO_TRY(scope.status());
-  const LentWindows::Setup setup{gpu_, control_->rank(), statements, [control = control_.get()] { return control->failed(); }};
+  const auto is_hopeless = [control = control_.get()] { return control->failed(); };
+  const LentWindows::Setup setup{gpu_, control_->rank(), statements, parts_->shapes->first_piece(), is_hopeless};
   SETO_ASSIGN(const std::string obstacle, LentWindows::agree(setup, parts_->windows, bootstrap, until));
   if (!obstacle.empty()) {
     SETO_LOG_AS(info, (LogOrigin{control_->rank(), 0}),

@@ -70,7 +70,7 @@ Status Workspaces::allocate() {
   const cuda::Driver& driver = gpu_->driver();
   const Status allocated = driver.mem_alloc(&own_, kWorkspaceSize);
   if (!allocated.ok())
-    return failure(allocated.code(), "no %zu MiB of memory on GPU %d for the communicator: %s", kWorkspaceSize >> 20,
+    return failure(allocated.code(), "no %zu KiB of memory on GPU %d for the communicator: %s", kWorkspaceSize >> 10,
                    gpu_->device(), std::string(allocated.text()).c_str());
   SETO_TRY(driver.stream_create_with_priority(&stream_, cuda::kStreamNonBlocking, 0));
   SETO_TRY(driver.memset_d8_async(own_, 0, kWorkspaceSize, stream_));

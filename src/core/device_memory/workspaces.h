@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "src/core/device_memory/device_arena.h"
 #include "src/core/device_memory/gpu_context.h"
 #include "src/core/device_memory/rank_statement.h"
 #include "src/engine/device/device_channels.h"
@@ -13,7 +14,9 @@
 
 namespace seto {
 
-inline constexpr std::size_t kWorkspaceSize = std::size_t{4} << 20;
+// A communicator takes so much memory of its GPU before its first call: the workspace, and the first piece of its arena.
+inline constexpr std::size_t kMemoryOfInit = std::size_t{4} << 20;
+inline constexpr std::size_t kWorkspaceSize = kMemoryOfInit - DeviceArena::kPiece;
 
 // This rank's workspace, and those of the other ranks as this rank's GPU sees them. A workspace may be freed only when no peer
 // can write to it any more; therefore a rank marks that it is gone in the workspaces of all others.
