@@ -26,6 +26,8 @@ struct GrowingMemory {
 // kernel may wait for a peer. The context is current in all calls. One thread at a time.
 class DeviceArena final {
  public:
+  static constexpr std::size_t kPiece = std::size_t{256} << 10;
+
   DeviceArena(const cuda::Driver& driver, ArenaMemory memory) : driver_(driver), memory_(memory) {}
   ~DeviceArena();
   DeviceArena(const DeviceArena&) = delete;
@@ -35,6 +37,8 @@ class DeviceArena final {
   Result<cuda::DevicePointer> allocate(std::size_t size);
   // Takes the first piece, which would else be taken while kernels run.
   Status prepare();
+  // After prepare(): kPiece bytes that are an allocation of their own.
+  [[nodiscard]] cuda::DevicePointer first_piece() const { return pieces_.front(); }
   // At least so many bytes, at an address that may change. What was given before stays valid until the end.
   Result<std::uint64_t> grow(GrowingMemory& memory, std::size_t size);
   // For the next allocations.
@@ -42,7 +46,6 @@ class DeviceArena final {
 
  private:
   static constexpr std::size_t kAlignment = 256;
-  static constexpr std::size_t kPiece = std::size_t{256} << 10;
 
   Result<cuda::DevicePointer> take_piece(std::size_t size);
 

@@ -106,7 +106,8 @@ Status DeviceCommunicator::agree_on_lending(const std::vector<RankStatement>& st
   if (is_one_process(statements) || pairs_.any()) return {};  // all ranks find the same
   const ContextScope scope(*gpu_);
   SETO_TRY(scope.status());
-  const LentWindows::Setup setup{gpu_, control_->rank(), statements, [control = control_.get()] { return control->failed(); }};
+  const auto is_hopeless = [control = control_.get()] { return control->failed(); };
+  const LentWindows::Setup setup{gpu_, control_->rank(), statements, parts_->shapes->first_piece(), is_hopeless};
   SETO_ASSIGN(const std::string obstacle, LentWindows::agree(setup, parts_->windows, bootstrap, until));
   if (!obstacle.empty()) {
     SETO_LOG_AS(info, (LogOrigin{control_->rank(), 0}),
@@ -140,7 +141,7 @@ Result<RankStatement> DeviceCommunicator::prepare(Deadline until) {
   SETO_ASSIGN(parts_->workspaces, Workspaces::create(gpu_));
   SETO_ASSIGN(const int resident, gpu_->resident_blocks(gpu_->most_threads()));
   RankStatement statement;
-  parts_->workspaces->describe(statement);
+  SETO_TRY(parts_->workspaces->describe(statement));
   statement.token = random_number();
   statement.multicast = static_cast<std::uint32_t>(multicast_offer(*gpu_, control_->config()));
   statement.resident_blocks = static_cast<std::uint32_t>(resident);

@@ -93,6 +93,8 @@ class DeviceShapes final {
   // The same for copies of callers' buffers that peers cannot read.
   Result<kernels::Address> lendable(std::size_t size) { return arena_.grow(lendable_, size); }
 
+  // DeviceArena::kPiece bytes of its memory, which are an allocation of their own.
+  [[nodiscard]] cuda::DevicePointer first_piece() const { return arena_.first_piece(); }
   // Memory for the residuals of a state of error feedback. The communicator keeps it until it ends, and uses it again.
   Result<std::shared_ptr<FeedbackMemory>> residuals(std::shared_ptr<GpuContext> gpu, std::size_t size);
 

@@ -25,7 +25,7 @@ struct RankStatement {
   cuda::DeviceUuid gpu{};
   std::int32_t device = 0;
   std::uint32_t resident_blocks = 0;  // of the library's kernels, that its GPU holds at once
-  std::uint32_t has_handle = 0;       // 0: the driver gives no handle for other processes
+  std::uint32_t handle_refusal = 0;   // the DriverCode with which the driver refuses a handle for other processes; 0: none
   std::uint32_t multicast = 0;        // MulticastOffer
 };
 

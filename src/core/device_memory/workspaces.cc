@@ -1,8 +1,11 @@
 #include "src/core/device_memory/workspaces.h"
 
+#include <algorithm>
+#include <array>
 #include <string>
 #include <utility>
 
+#include "src/base/log.h"
 #include "src/engine/device/device_channels.h"
 #include "src/engine/device/device_transfers.h"
 #include "src/engine/kernels/device_launch.h"
@@ -20,6 +23,16 @@ constexpr std::uint64_t kOddFactor = 0x100000001b3;
 
 // The flags by which ranks say that they are gone lie at the end of a workspace, where no channel may be.
 std::size_t gone_flag(std::size_t rank, std::size_t ranks) { return kWorkspaceSize - (ranks - rank) * kFlagStride; }
+
+// The driver or the system does not let these processes share memory, as in containers that do not share the namespaces of IPC
+// and PID. There two processes may have the same number, and a driver opens no handle of its own process (invalid_context). All
+// other errors are of a GPU or a context that does not work.
+bool is_refusal(DriverCode code) {
+  using enum DriverCode;
+  constexpr std::array kRefusals{invalid_value,  invalid_device, invalid_context, map_failed,   operating_system,
+                                 invalid_handle, too_many_peers, not_permitted,   not_supported};
+  return std::find(kRefusals.begin(), kRefusals.end(), code) != kRefusals.end();
+}
 
 // The GPU of this process that has this identity, or -1: it is hidden from the process.
 int device_with(const cuda::Driver& driver, const cuda::DeviceUuid& uuid) {
@@ -57,7 +70,7 @@ Status Workspaces::allocate() {
   const cuda::Driver& driver = gpu_->driver();
   const Status allocated = driver.mem_alloc(&own_, kWorkspaceSize);
   if (!allocated.ok())
-    return failure(allocated.code(), "no %zu MiB of memory on GPU %d for the communicator: %s", kWorkspaceSize >> 20,
+    return failure(allocated.code(), "no %zu KiB of memory on GPU %d for the communicator: %s", kWorkspaceSize >> 10,
                    gpu_->device(), std::string(allocated.text()).c_str());
   SETO_TRY(driver.stream_create_with_priority(&stream_, cuda::kStreamNonBlocking, 0));
   SETO_TRY(driver.memset_d8_async(own_, 0, kWorkspaceSize, stream_));
@@ -74,7 +87,7 @@ Workspaces::~Workspaces() {
   if (own_ != 0) static_cast<void>(driver.mem_free.code(own_));
 }
 
-void Workspaces::describe(RankStatement& statement) const {
+Status Workspaces::describe(RankStatement& statement) const {
   const cuda::Driver& driver = gpu_->driver();
   statement.layout = layout_of_build();
   statement.process = number_of_process();
@@ -82,7 +95,10 @@ void Workspaces::describe(RankStatement& statement) const {
   statement.context = reinterpret_cast<std::uint64_t>(gpu_->handle());
   statement.gpu = gpu_->uuid();
   statement.device = gpu_->device();
-  statement.has_handle = driver.ipc_get_mem_handle.code(&statement.handle, own_) == DriverCode::success ? 1 : 0;
+  const DriverCode code = driver.ipc_get_mem_handle.code(&statement.handle, own_);
+  if (code != DriverCode::success && !is_refusal(code)) return driver.ipc_get_mem_handle.failed(code);
+  statement.handle_refusal = static_cast<std::uint32_t>(code);
+  return {};
 }
 
 Result<std::string> Workspaces::connect(Rank rank, std::span<const RankStatement> statements, const std::vector<bool>& nearby) {
@@ -112,6 +128,12 @@ RelayedPairs Workspaces::relayed_pairs(const std::vector<std::string>& findings)
       if (findings[one][other] != kMapped || findings[other][one] != kMapped) pairs.add(one, other);
   for (std::size_t peer = 0; peer < findings.size(); ++peer)
     if (pairs.has(static_cast<std::size_t>(rank_), peer)) forget(static_cast<Rank>(peer));
+  if (!refusal_.empty())
+    SETO_LOG_AS(
+        warn, (LogOrigin{rank_, 0}),
+        "processes of this host do not share memory of GPUs, so their messages go through pinned memory of the host, which "
+        "is slower: %s",
+        refusal_.c_str());
   return pairs;
 }
 
@@ -119,8 +141,7 @@ Result<bool> Workspaces::reach(Rank peer, std::span<const RankStatement> stateme
   const cuda::Driver& driver = gpu_->driver();
   const RankStatement& own = statements[static_cast<std::size_t>(rank_)];
   const RankStatement& other = statements[static_cast<std::size_t>(peer)];
-  kernels::Address& address = addresses_[static_cast<std::size_t>(peer)];
-  address = other.workspace;
+  addresses_[static_cast<std::size_t>(peer)] = other.workspace;
   if (peer == rank_) return true;
   const bool same_gpu = text_of(own.gpu) == text_of(other.gpu);
   const int device = same_gpu ? gpu_->device() : device_with(driver, other.gpu);
@@ -136,20 +157,33 @@ Result<bool> Workspaces::reach(Rank peer, std::span<const RankStatement> stateme
     if (code == DriverCode::success || code == DriverCode::peer_access_already_enabled) return true;
     return driver.ctx_enable_peer_access.failed(code);
   }
-  if (other.has_handle == 0)
-    return failure(Code::unavailable,
-                   "the driver gives no handle (cuIpcGetMemHandle) for the memory of %s, which other processes need: containers "
-                   "must share the IPC and PID namespaces of the host",
-                   place_text(peer, other).c_str());
+  return open_handle(peer, statements);
+}
+
+// A rank whose own memory cannot be mapped maps none either: both ends of a pair know that without asking.
+Result<bool> Workspaces::open_handle(Rank peer, std::span<const RankStatement> statements) {
+  const cuda::Driver& driver = gpu_->driver();
+  for (const Rank one : {peer, rank_})
+    if (const std::uint32_t refusal = statements[static_cast<std::size_t>(one)].handle_refusal; refusal != 0)
+      return refuse(one, driver.ipc_get_mem_handle.failed(static_cast<DriverCode>(refusal)));
+  const RankStatement& other = statements[static_cast<std::size_t>(peer)];
   cuda::DevicePointer mapped = 0;
   const DriverCode code = driver.ipc_open_mem_handle.code(&mapped, other.handle, cuda::kIpcLazyPeerAccess);
   if (code == DriverCode::peer_access_unsupported) return false;
-  if (code != DriverCode::success)
-    return failure(Code::unavailable, "the memory of %s cannot be mapped: %s", place_text(peer, other).c_str(),
-                   std::string(driver.ipc_open_mem_handle.failed(code).text()).c_str());
+  if (code != DriverCode::success) {
+    const Status failed = driver.ipc_open_mem_handle.failed(code);
+    if (is_refusal(code)) return refuse(peer, failed);
+    return failure(failed.code(), "the memory of %s cannot be mapped: %s", place_text(peer, other).c_str(),
+                   std::string(failed.text()).c_str());
+  }
   mapped_.push_back(mapped);
-  address = mapped;
+  addresses_[static_cast<std::size_t>(peer)] = mapped;
   return true;
+}
+
+bool Workspaces::refuse(Rank peer, const Status& reason) {
+  if (refusal_.empty()) refusal_ = "memory of rank " + std::to_string(peer) + ": " + std::string(reason.text());
+  return false;
 }
 
 std::size_t Workspaces::channel_capacity(std::size_t ranks) {

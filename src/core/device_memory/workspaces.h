@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "src/core/device_memory/device_arena.h"
 #include "src/core/device_memory/gpu_context.h"
 #include "src/core/device_memory/rank_statement.h"
 #include "src/engine/device/device_channels.h"
@@ -13,7 +14,9 @@
 
 namespace seto {
 
-inline constexpr std::size_t kWorkspaceSize = std::size_t{4} << 20;
+// A communicator takes so much memory of its GPU before its first call: the workspace, and the first piece of its arena.
+inline constexpr std::size_t kMemoryOfInit = std::size_t{4} << 20;
+inline constexpr std::size_t kWorkspaceSize = kMemoryOfInit - DeviceArena::kPiece;
 
 // This rank's workspace, and those of the other ranks as this rank's GPU sees them. A workspace may be freed only when no peer
 // can write to it any more; therefore a rank marks that it is gone in the workspaces of all others.
@@ -25,14 +28,16 @@ class Workspaces final {
   Workspaces(const Workspaces&) = delete;
   Workspaces& operator=(const Workspaces&) = delete;
 
-  // States all that the other ranks need to reach it; the rest of the statement is the caller's.
-  void describe(RankStatement& statement) const;
-  // Maps the workspaces of the other ranks, as far as GPUs reach each other. `nearby`: by rank, whether it is on this host.
+  // States all that the other ranks need to reach it; the rest of the statement is the caller's. A driver that lets no other
+  // process map it is no failure.
+  Status describe(RankStatement& statement) const;
+  // Maps the workspaces of the other ranks, as far as GPUs reach each other and the system lets processes share their memory.
+  // `nearby`: by rank, whether it is on this host.
   // Returns a byte for each rank: kMapped or kNotMapped.
   Result<std::string> connect(Rank rank, std::span<const RankStatement> statements, const std::vector<bool>& nearby);
   static constexpr char kMapped = '+', kNotMapped = '-';
   // By what all ranks have found, the pairs that do not use each other's workspaces, because one of them does not map the
-  // other's.
+  // other's. Logs once why the driver or the system has refused it.
   RelayedPairs relayed_pairs(const std::vector<std::string>& findings);
   // That rank does not map this one's workspace, or this one does not map that one's: neither writes to the other.
   void forget(Rank rank) { dead_[static_cast<std::size_t>(rank)] = true; }
@@ -61,8 +66,11 @@ class Workspaces final {
  private:
   explicit Workspaces(std::shared_ptr<GpuContext> gpu) : gpu_(std::move(gpu)) {}
   Status allocate();
-  // False: the GPUs do not reach each other.
+  // False: the GPUs do not reach each other, or their processes may not share memory.
   Result<bool> reach(Rank peer, std::span<const RankStatement> statements);
+  Result<bool> open_handle(Rank peer, std::span<const RankStatement> statements);
+  // Keeps the first reason. Always false.
+  bool refuse(Rank peer, const Status& reason);
 
   const std::shared_ptr<GpuContext> gpu_;
   cuda::Stream stream_ = nullptr;  // internal: no work of the user is ordered with it
@@ -73,6 +81,7 @@ class Workspaces final {
   std::vector<bool> dead_;                   // or out of reach
   std::vector<bool> in_process_;             // the ranks of this process
   std::vector<cuda::DevicePointer> mapped_;  // by legacy IPC
+  std::string refusal_;                      // empty: no process of this host refuses to share memory
   bool joined_ = false;
   bool left_ = false;
 };

@@ -174,7 +174,7 @@ class Modelling final {
     assume(
         "two slots for each channel; of the slices that were tried the fastest, with at most 64 MiB of slots on a GPU; cut as "
         "now: "
-        "algorithm and slice by the shipped constants of choice, slots for all stages, 4 MiB of them");
+        "algorithm and slice by the shipped constants of choice, slots for all stages in a workspace of 3.75 MiB");
     assume("the launch is not contained: " + duration_text(kLaunchNs * 1e-9) +
            " more for a call outside of a captured graph (cuda-samples#230)");
   }

@@ -78,7 +78,7 @@ TEST_F(Errors, InjectedErrorsSayWhatToDo) {
            {"cuDevicePrimaryCtxRetain:2", [&] { return driver().device_primary_ctx_retain(&context, 0); },
             "too little free memory"},
            {"cuMemAlloc:2", [&] { return driver().mem_alloc(&pointer, 8); }, "too little free memory"},
-           {"cuIpcOpenMemHandle:201", [&] { return driver().ipc_open_mem_handle(&pointer, ipc, 1); }, "cudaSetDevice"},
+           {"cuIpcOpenMemHandle:201", [&] { return driver().ipc_open_mem_handle(&pointer, ipc, 1); }, "--pid=host"},
            {"cuIpcOpenMemHandle:304", [&] { return driver().ipc_open_mem_handle(&pointer, ipc, 1); }, "--ipc=host"},
            {"cuMemImportFromShareableHandle:304",
             [&] { return driver().mem_import(&handle, nullptr, cuda::HandleType::posix_file_descriptor); }, "--ipc=host"},

@@ -62,6 +62,8 @@ TEST(DriverAdvice, SharingBetweenProcessesHasItsOwn) {
     EXPECT_THAT(advice("cuMemImportFromShareableHandle", code), HasSubstr("by file descriptor"));
     EXPECT_THAT(advice("cuMemAlloc", code), Not(HasSubstr("--ipc=host")));
   }
+  for (const DriverCode code : {DriverCode::invalid_context, DriverCode::invalid_handle})
+    EXPECT_THAT(advice("cuIpcOpenMemHandle", code), HasSubstr("--ipc=host and --pid=host"));
   EXPECT_THAT(advice("cuIpcGetMemHandle", DriverCode::invalid_value), HasSubstr("only memory of cudaMalloc"));
 }
 

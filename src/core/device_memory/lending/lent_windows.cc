@@ -12,6 +12,7 @@
 #include <thread>
 #include <utility>
 
+#include "src/core/device_memory/device_arena.h"
 #include "src/core/device_memory/workspaces.h"
 #include "src/net/local_socket.h"
 
@@ -74,7 +75,6 @@ Status LentWindows::connect(Deadline until) {
 
 Status LentWindows::begin_trial() {
   const cuda::Driver& driver = setup_.gpu->driver();
-  SETO_TRY(driver.mem_alloc(&plain_, kSmallestCopy));
   void* word = nullptr;
   SETO_TRY(driver.mem_host_alloc(&word, sizeof *word_, cuda::kHostAllocPortable | cuda::kHostAllocDeviceMap));
   word_ = static_cast<std::uint32_t*>(word);
@@ -89,7 +89,7 @@ Status LentWindows::begin_trial() {
 // The driver does for all allocations of a kind what it does for one.
 Status LentWindows::try_out(Deadline until) {
   const Deadline soon = until.sooner_ms(kTrialMs);
-  SETO_TRY(try_memory({.number = ~std::uint64_t{0}, .begin = plain_, .size = kSmallestCopy}, soon));
+  SETO_TRY(try_memory({.number = ~std::uint64_t{0}, .begin = setup_.trial, .size = DeviceArena::kPiece}, soon));
   Memory created{.number = ~std::uint64_t{1}, .size = 1};  // without an address here, because giving one back waits for kernels
   SETO_ASSIGN(created.handle, DeviceAllocations::create(*setup_.gpu, created.size));
   if (created.handle == 0) return {};
@@ -124,7 +124,6 @@ LentWindows::~LentWindows() {
   readers_.clear();  // the importers of the others close what they have mapped
   for (const DevicePointer copy : copies_) static_cast<void>(DeviceAllocations::of_process().release(copy));
   if (word_ != nullptr) static_cast<void>(setup_.gpu->driver().mem_free_host.code(word_));
-  if (plain_ != 0) static_cast<void>(setup_.gpu->driver().mem_free.code(plain_));
 }
 
 Result<LentWindows::Memory> LentWindows::memory_at(DevicePointer address) const {

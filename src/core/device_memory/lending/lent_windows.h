@@ -28,6 +28,8 @@ class LentWindows final : public DeviceAllocations::Observer {
     std::shared_ptr<GpuContext> gpu;
     Rank rank = 0;
     std::span<const RankStatement> statements;
+    // An allocation of cuMemAlloc of DeviceArena::kPiece bytes, that no other process has mapped. Its content does not matter.
+    cuda::DevicePointer trial = 0;
     std::function<bool()> is_hopeless;  // the communicator has failed: nothing is waited for any more
   };
   // All ranks call it: they try whether each can read the buffers of all others. Empty: they can. Else why not. `made` keeps what
@@ -108,11 +110,10 @@ class LentWindows final : public DeviceAllocations::Observer {
   std::vector<cuda::DevicePointer> copies_;
   std::size_t copy_size_ = 0;  // of the last one
 
-  // The trial's. This memory stays until the end, because freeing waits for kernels.
+  // The trial's.
   std::unique_ptr<LaunchGate::Unwatched> unwatched_;
-  cuda::DevicePointer plain_ = 0;
   cuda::Stream waiting_ = nullptr;
-  std::uint32_t* word_ = nullptr;  // pinned: not 0 ends the work that waits
+  std::uint32_t* word_ = nullptr;  // pinned: not 0 ends the work that waits; stays until the end, as freeing waits for kernels
 };
 
 }  // namespace seto
