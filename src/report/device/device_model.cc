@@ -90,7 +90,8 @@ class Modelling final {
 
   // Links by their number: the graph has the rate of the data sheet.
   [[nodiscard]] double payload(const Gpu& gpu, double sheet_bytes_per_second) const {
-    return sheet_bytes_per_second / gpu_link_bytes_per_second(gpu).value_or(1) * figures_of(gpu)->link_bytes_per_second;
+    return sheet_bytes_per_second / gpu_link_bytes_per_second(gpu).value_or(1) *
+           gpu_link_payload_bytes_per_second(gpu.sm).value_or(0);
   }
 
   void add_gpu_links() {
@@ -120,7 +121,7 @@ class Modelling final {
     auto pairs = std::make_shared<std::vector<double>>();
     double slowest = 0;
     for (const GpuPlace& from : gpus_) {
-      const double rate = pci_payload_bytes_per_second(*from.path.back());
+      const double rate = pci_payload_bytes_per_second(from.path.back()->generation, from.path.back()->lanes);
       if (rate == 0)
         return failure(Code::invalid_argument, "the topology states neither GPU links nor the PCI link of GPU %s: %s",
                        text_of(from.path.back()->address).c_str(), kCompleteIt);

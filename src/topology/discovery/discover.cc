@@ -63,6 +63,16 @@ std::vector<GpuLink> bundled(const std::vector<NvmlApi::Link>& links) {
   return bundles;
 }
 
+void describe(PciDevice& device, const NvmlApi::Gpu& known) {
+  if (device.gpus.empty()) device.gpus.emplace_back();
+  Gpu& gpu = device.gpus.front();
+  gpu.source = FactSource::nvml;
+  gpu.uuid = plain_ascii(known.uuid);
+  gpu.product = plain_ascii(known.product);
+  gpu.sm = known.compute_capability;
+  gpu.links = bundled(known.links);
+}
+
 void add_gpus(TopologyHost& host, NvmlApi& nvml) {
   const auto found = nvml.gpus();
   if (!found.ok()) {
@@ -78,13 +88,7 @@ void add_gpus(TopologyHost& host, NvmlApi& nvml) {
       device->class_code = kGpuClass;
       device->source = FactSource::nvml;
     }
-    if (device->gpus.empty()) device->gpus.emplace_back();
-    Gpu& gpu = device->gpus.front();
-    gpu.source = FactSource::nvml;
-    gpu.uuid = plain_ascii(known.uuid);
-    gpu.product = plain_ascii(known.product);
-    gpu.sm = known.compute_capability;
-    gpu.links = bundled(known.links);
+    describe(*device, known);
   }
 }
 
@@ -119,6 +123,24 @@ TopologyHost discover(HostApi& system, HwlocApi& hwloc, NvmlApi& nvml) {
   if (!any_device)
     host.notes.push_back("no PCI device is visible (a container or a virtual machine): distances between devices are not known");
   return host;
+}
+
+TopologyHost discover_gpu(HostApi& system, NvmlApi& nvml, const PciAddress& address) {
+  TopologyHost host;
+  host.nodes.emplace_back();
+  add_pci_device(host, system, address);
+  set_link_speeds(host, system);
+  PciDevice* const device = find_device(host, address);
+  if (device == nullptr || (device->class_code && !is_gpu_class(*device->class_code))) return {};
+  if (const Result<NvmlApi::Gpu> known = nvml.gpu(address); known.ok())
+    describe(*device, known.value());
+  else
+    host.notes.push_back("NVML: " + std::string(known.status().text()));
+  return host;
+}
+
+TopologyHost discover_gpu_of_this_host(const PciAddress& address) {
+  return discover_gpu(*system_host(), *system_nvml(), address);
 }
 
 TopologyHost discover_this_host() { return discover(*system_host(), *system_hwloc(), *system_nvml()); }

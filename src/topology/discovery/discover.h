@@ -13,4 +13,9 @@ namespace seto {
 TopologyHost discover(HostApi& system, HwlocApi& hwloc, NvmlApi& nvml);
 TopologyHost discover_this_host();
 
+// The GPU at this address, with the switches above it and its GPU links, by sysfs and NVML. No other device is looked at, so an
+// init of a communicator on device memory may ask. Without GPUs: neither source knows a GPU there.
+TopologyHost discover_gpu(HostApi& system, NvmlApi& nvml, const PciAddress& address);
+TopologyHost discover_gpu_of_this_host(const PciAddress& address);
+
 }  // namespace seto
