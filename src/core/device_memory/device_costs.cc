@@ -9,6 +9,7 @@
 
 #include "src/base/log.h"
 #include "src/core/call/ids.h"
+#include "src/core/communicator/communicator.h"
 #include "src/engine/device/device_channels.h"
 
 namespace seto {
@@ -16,8 +17,8 @@ namespace {
 
 // Within one GPU: its memory reads and writes each byte.
 constexpr GpuPairCost kWithinAGpu{GpuMedium::memory, 2e-6, 500e9, 0};
-// Where the topology says nothing: 16 lanes of the fourth generation of PCI Express, payload, and a hop of GPU links or a little
-// more.
+// Where the topology says nothing: the payload of 16 lanes of the fourth generation of PCI Express, and a hop that lies between
+// those of GPU links and PCI Express.
 constexpr GpuPairCost kUnknownPair{GpuMedium::unknown, 2e-6, 24e9, 0};
 constexpr double kCodecBytesPerSecond = 500e9;  // a pass that encodes is bound by memory, too
 constexpr double kMessageSeconds = 0.05e-6;     // each thread of a block stores or polls the flag of another peer

@@ -7,16 +7,16 @@
 #include "src/bootstrap/bootstrap.h"
 #include "src/core/choice/cost_model.h"
 #include "src/core/choice/gpu_paths.h"
-#include "src/core/communicator/communicator.h"
 #include "src/core/device_memory/device_shapes.h"
 #include "src/core/device_memory/launches.h"
 #include "src/core/device_memory/rank_statement.h"
 
 namespace seto {
 
-// The slowest pair of GPUs that are on one host, by what the ranks have stated of their GPU links and PCI paths. A plan uses
-// every pair sooner or later, so it can count on no more. GPUs of which nothing is known have the medium `unknown`, and
-// constants.
+class Communicator;
+
+// The slowest pair of GPUs that are on one host, by what the ranks have stated of their GPU links and PCI paths: choice has one
+// rate for a node, and a plan may use that pair. Where nothing is known, the medium is `unknown`, with constants.
 GpuPairCost slowest_pair(const Tiers& tiers, std::span<const RankStatement> statements, const RelayedPairs& relayed);
 
 // The constants of choice for calls between GPUs before anything is measured. `host`: those of the control.

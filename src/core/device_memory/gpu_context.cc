@@ -19,6 +19,8 @@ namespace {
 
 using cuda::DriverCode;
 
+constexpr std::uint64_t kMostMsForPaths = 1'000;  // NVML takes milliseconds, unless a GPU has failed
+
 // Global state of the process, never destroyed: communicators may outlive static objects.
 struct Shared {
   std::mutex mutex;
@@ -142,7 +144,7 @@ const GpuPaths& GpuContext::paths() {
       return;
     const std::optional<PciAddress> address = parse_pci_address(text.data());
     if (!address) return;
-    const TopologyHost host = discover_gpu_of_this_host(*address);
+    const TopologyHost host = discover_gpu_of_this_host(*address, Deadline::after_ms(kMostMsForPaths));
     const std::vector<GpuPlace> gpus = gpus_of(host);
     if (!gpus.empty()) paths_ = paths_of(gpus.front());
   });

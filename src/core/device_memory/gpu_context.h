@@ -52,7 +52,7 @@ class GpuContext final {
   [[nodiscard]] cuda::Context handle() const { return handle_; }
   [[nodiscard]] int device() const { return device_; }
   [[nodiscard]] const cuda::DeviceUuid& uuid() const { return uuid_; }
-  // Its GPU links and its PCI path. The first call asks NVML and sysfs about this GPU alone.
+  // Its GPU links and its PCI path. The first call asks NVML and sysfs about this GPU alone, for 1 s at most.
   const GpuPaths& paths();
 
  private:

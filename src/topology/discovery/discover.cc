@@ -1,10 +1,15 @@
 #include "src/topology/discovery/discover.h"
 
 #include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "src/base/text.h"
+#include "src/base/thread.h"
 #include "src/topology/discovery/network_facts.h"
 #include "src/topology/discovery/pci_facts.h"
 #include "src/topology/graph/graph_views.h"
@@ -139,8 +144,39 @@ TopologyHost discover_gpu(HostApi& system, NvmlApi& nvml, const PciAddress& addr
   return host;
 }
 
-TopologyHost discover_gpu_of_this_host(const PciAddress& address) {
-  return discover_gpu(*system_host(), *system_nvml(), address);
+TopologyHost discover_gpu(std::shared_ptr<HostApi> system, std::shared_ptr<NvmlApi> nvml, const PciAddress& address,
+                          Deadline until) {
+  struct Asked {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool done = false;
+    TopologyHost host;
+  };
+  const auto asked = std::make_shared<Asked>();
+  Result<std::thread> thread = start_thread("seto-nvml", [asked, system = std::move(system), nvml = std::move(nvml), address] {
+    TopologyHost host = discover_gpu(*system, *nvml, address);
+    const std::lock_guard lock(asked->mutex);
+    asked->host = std::move(host);
+    asked->done = true;
+    asked->changed.notify_all();
+  });
+  if (!thread.ok()) return {};
+  bool done = false;
+  {
+    std::unique_lock lock(asked->mutex);
+    while (!asked->done && !until.passed()) asked->changed.wait_for(lock, std::chrono::milliseconds(until.wait_ms()));
+    done = asked->done;
+  }
+  if (!done) {
+    thread.value().detach();
+    return {};
+  }
+  thread.value().join();
+  return std::move(asked->host);
+}
+
+TopologyHost discover_gpu_of_this_host(const PciAddress& address, Deadline until) {
+  return discover_gpu(system_host(), system_nvml(), address, until);
 }
 
 TopologyHost discover_this_host() { return discover(*system_host(), *system_hwloc(), *system_nvml()); }

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <future>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -142,6 +144,28 @@ TEST(Discover, OneGpuHasItsPathAndItsLinks) {
   const PciAddress nic = *parse_pci_address(testing::bus_text(0x32));
   EXPECT_THAT(gpus_of(discover_gpu(machine.host, machine.nvml, nic)), IsEmpty()) << "it is no GPU";
   EXPECT_THAT(gpus_of(discover_gpu(machine.host, machine.nvml, {0, 0xee, 0, 0})), IsEmpty()) << "there is no device";
+}
+
+// The driver of a GPU that has failed may keep NVML for ever.
+TEST(Discover, OneGpuIsNotAwaitedForEver) {
+  struct StuckNvml final : NvmlApi {
+    std::promise<void> goes_on;
+    Result<std::vector<Gpu>> gpus() override { return std::vector<Gpu>(); }
+    Result<Gpu> gpu(const PciAddress& address) override {
+      goes_on.get_future().wait();
+      Gpu made;
+      made.address = address;
+      return made;
+    }
+  };
+  const PciAddress third = *parse_pci_address(testing::bus_text(0x31));
+  const auto host = std::make_shared<testing::FakeHost>(testing::h100_machine().host);
+  const auto stuck = std::make_shared<StuckNvml>();
+  EXPECT_THAT(gpus_of(discover_gpu(host, stuck, third, Deadline::after_ms(20))), IsEmpty());
+  stuck->goes_on.set_value();
+  const auto nvml = std::make_shared<testing::FakeNvml>(testing::h100_machine().nvml);
+  const TopologyHost found = discover_gpu(host, nvml, third, Deadline::after_ms(60'000));
+  EXPECT_EQ(gpus_of(found).size(), 1U);
 }
 
 TEST(Discover, NonsenseOfSourcesIsNoError) {
