@@ -19,8 +19,8 @@ struct DevicePrediction {
   std::uint64_t slices = 0;
   double seconds = 0;
   std::uint32_t blocks = 0;
-  bool marked = false;       // an exchange of marked messages (decision 50)
-  bool lent = false;         // messages are read in the buffers of the peers (decision 36), all or some of them
+  bool marked = false;  // an exchange of marked messages (decision 50)
+  bool lent = false;    // messages are read in the buffers of the peers (decision 36), all or some of them
   bool lent_all = false;
   double least_seconds = 0;  // the blocks of a GPU overlap so well that its busiest resource never waits
   double bus_bytes_per_second = 0;
