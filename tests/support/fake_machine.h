@@ -56,6 +56,12 @@ class FakeNvml final : public NvmlApi {
  public:
   Result<std::vector<Gpu>> known = failure(Code::unavailable, "cannot open it: libnvidia-ml.so.1 is not there");
   Result<std::vector<Gpu>> gpus() override { return known; }
+  Result<Gpu> gpu(const PciAddress& address) override {
+    SETO_TRY(known.status());
+    for (const Gpu& each : known.value())
+      if (each.address == address) return each;
+    return failure(Code::unavailable, "no GPU at this address");
+  }
 };
 
 struct FakeMachine {

@@ -46,7 +46,7 @@ Status DeviceCommunicator::open(Bootstrap& bootstrap, Deadline until) {
   pairs_ = parts_->workspaces->relayed_pairs(findings);
   SETO_TRY(agree(bootstrap, make_parts(statements), until));
   parts_->workspaces->join();
-  if (!pairs_.any() && can_measure_device_costs(statements)) SETO_TRY(measure_costs(statements, bootstrap, until));
+  if (!pairs_.any() && can_measure_device_costs(statements)) SETO_TRY(measure_costs(bootstrap, until));
   if (!pairs_.any()) parts_->shapes->allow_marks();
   SETO_TRY(agree_on_lending(statements, bootstrap, until));
   const MulticastMemory::Setup multicast{gpu_, control_->rank(), statements, is_one_host(control_->tiers()) && !pairs_.any()};
@@ -91,7 +91,7 @@ Status DeviceCommunicator::make_parts(const std::vector<RankStatement>& statemen
                                 [&](const RankStatement& one) { return text_of(one.gpu) != text_of(statements[0].gpu); });
   const PeerBuffers peer_buffers =
       is_one_process(statements) && !pairs_.any() ? PeerBuffers::in_reach : PeerBuffers::out_of_reach;
-  const CostModel costs = assumed_device_costs(control_->costs(), statements);
+  const CostModel costs = assumed_device_costs(*control_, statements, pairs_);
   SETO_ASSIGN(parts_->shapes, DeviceShapes::create({gpu_.get(), control_->rank(), control_->surroundings(costs), costs,
                                                     parts_->workspaces->addresses(), parts_->workspaces->capacity(), blocks,
                                                     peer_buffers, &pairs_, relay_.get()}));
@@ -119,8 +119,8 @@ Status DeviceCommunicator::agree_on_lending(const std::vector<RankStatement>& st
   return {};
 }
 
-Status DeviceCommunicator::measure_costs(const std::vector<RankStatement>& statements, Bootstrap& bootstrap, Deadline until) {
-  const CostModel assumed = assumed_device_costs(control_->costs(), statements);
+Status DeviceCommunicator::measure_costs(Bootstrap& bootstrap, Deadline until) {
+  const CostModel assumed = parts_->shapes->costs();
   const LaunchGate::Unwatched unwatched;
   const ContextScope scope(*gpu_);
   SETO_TRY(scope.status());
@@ -145,6 +145,7 @@ Result<RankStatement> DeviceCommunicator::prepare(Deadline until) {
   statement.token = random_number();
   statement.multicast = static_cast<std::uint32_t>(multicast_offer(*gpu_, control_->config()));
   statement.resident_blocks = static_cast<std::uint32_t>(resident);
+  if (control_->ranks() > 1) statement.paths = gpu_->paths();
   return statement;
 }
 

@@ -66,7 +66,7 @@ class DeviceCommunicator final : public Watched {
   Status make_parts(const std::vector<RankStatement>& statements);
   // Where ranks are in several processes: all find whether each can read the buffers of all others.
   Status agree_on_lending(const std::vector<RankStatement>& statements, Bootstrap& bootstrap, Deadline until);
-  Status measure_costs(const std::vector<RankStatement>& statements, Bootstrap& bootstrap, Deadline until);
+  Status measure_costs(Bootstrap& bootstrap, Deadline until);
   Status add(const Call& call, cuda::Stream stream);
   Status set_residual(const Call& call, Launches::Request& request, std::uint64_t capture) const;
   Status set_buffers(const Call& call, Launches::Request& request, std::uint64_t capture);

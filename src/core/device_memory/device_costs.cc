@@ -3,23 +3,25 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <thread>
 
 #include "src/base/log.h"
 #include "src/core/call/ids.h"
+#include "src/core/communicator/communicator.h"
 #include "src/engine/device/device_channels.h"
 
 namespace seto {
 namespace {
 
-// One exchange of flags is 0.6 us over NVLink and 1 us over PCIe, and the stores before it take twice as long to arrive
-// (src/report/device/gpu_figures.h has the sources).
-constexpr double kAssumedHopSeconds = 2e-6;
-constexpr double kPciBytesPerSecond = 24e9;      // 16 lanes of the fourth generation, payload
-constexpr double kMemoryBytesPerSecond = 500e9;  // within one GPU: its memory reads and writes each byte
-constexpr double kCodecBytesPerSecond = 500e9;   // a pass that encodes is bound by memory, too
-constexpr double kMessageSeconds = 0.05e-6;      // each thread of a block stores or polls the flag of another peer
+// Within one GPU: its memory reads and writes each byte.
+constexpr GpuPairCost kWithinAGpu{GpuMedium::memory, 2e-6, 500e9, 0};
+// Where the topology says nothing: the payload of 16 lanes of the fourth generation of PCI Express, and a hop that lies between
+// those of GPU links and PCI Express.
+constexpr GpuPairCost kUnknownPair{GpuMedium::unknown, 2e-6, 24e9, 0};
+constexpr double kCodecBytesPerSecond = 500e9;  // a pass that encodes is bound by memory, too
+constexpr double kMessageSeconds = 0.05e-6;     // each thread of a block stores or polls the flag of another peer
 
 constexpr std::uint64_t kShort = 8;  // bytes
 constexpr std::uint64_t kLong[] = {64 << 10, DeviceCostMeasurement::kLongest};
@@ -40,15 +42,56 @@ bool any_pair(std::span<const RankStatement> statements, Holds holds) {
 
 bool share_a_gpu(const RankStatement& one, const RankStatement& other) { return text_of(one.gpu) == text_of(other.gpu); }
 
+std::string name_of(const GpuPairCost& pair) {
+  switch (pair.medium) {
+    case GpuMedium::links:
+      return std::to_string(pair.links) + (pair.links == 1 ? " GPU link" : " GPU links");
+    case GpuMedium::pci:
+      return "PCI Express";
+    case GpuMedium::memory:
+      return "the memory of one GPU";
+    case GpuMedium::unknown:
+      break;
+  }
+  return "an unknown path";
+}
+
 }  // namespace
 
-CostModel assumed_device_costs(const CostModel& host, std::span<const RankStatement> statements) {
+GpuPairCost slowest_pair(const Tiers& tiers, std::span<const RankStatement> statements, const RelayedPairs& relayed) {
+  std::optional<GpuPairCost> slowest;
+  double longest_hop = 0;
+  for (std::size_t one = 0; one < statements.size(); ++one)
+    for (std::size_t other = 0; other < one; ++other) {
+      if (tiers.kind(tiers.between(static_cast<Rank>(one), static_cast<Rank>(other))) != TierKind::node) continue;
+      const RankStatement& left = statements[one];
+      const RankStatement& right = statements[other];
+      const GpuPairCost pair = share_a_gpu(left, right)
+                                   ? kWithinAGpu
+                                   : cost_between(left.paths, right.paths, !relayed.has(one, other)).value_or(kUnknownPair);
+      longest_hop = std::max(longest_hop, pair.hop_seconds);
+      if (!slowest || pair.bytes_per_second < slowest->bytes_per_second) slowest = pair;
+    }
+  if (!slowest) return kUnknownPair;
+  slowest->hop_seconds = longest_hop;
+  return *slowest;
+}
+
+CostModel assumed_device_costs(const CostModel& host, const GpuPairCost& slowest) {
   CostModel costs = host;
-  const double rate = any_pair(statements, share_a_gpu) ? kMemoryBytesPerSecond : kPciBytesPerSecond;
-  costs.node = TierCost{kAssumedHopSeconds, rate, kMessageSeconds};
+  costs.node = TierCost{slowest.hop_seconds, slowest.bytes_per_second, kMessageSeconds};
   costs.codec_bytes_per_second = kCodecBytesPerSecond;
   costs.switch_seconds = 0;
   return costs;
+}
+
+CostModel assumed_device_costs(const Communicator& control, std::span<const RankStatement> statements,
+                               const RelayedPairs& relayed) {
+  const GpuPairCost slowest = slowest_pair(control.tiers(), statements, relayed);
+  SETO_LOG_AS(info, (LogOrigin{control.rank(), 0}),
+              "calls between GPUs are assumed to take %.2f us for a hop, and to carry %.3g GB/s over %s",
+              slowest.hop_seconds * 1e6, slowest.bytes_per_second / 1e9, name_of(slowest).c_str());
+  return assumed_device_costs(control.costs(), slowest);
 }
 
 bool pays_marks(const Algorithm& algorithm, int ranks, std::uint64_t bytes, const CostModel& costs) {

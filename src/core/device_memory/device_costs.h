@@ -6,14 +6,24 @@
 #include "src/base/result.h"
 #include "src/bootstrap/bootstrap.h"
 #include "src/core/choice/cost_model.h"
+#include "src/core/choice/gpu_paths.h"
 #include "src/core/device_memory/device_shapes.h"
 #include "src/core/device_memory/launches.h"
 #include "src/core/device_memory/rank_statement.h"
 
 namespace seto {
 
-// The constants of choice for calls between these GPUs before anything is measured. `host`: those of the control.
-CostModel assumed_device_costs(const CostModel& host, std::span<const RankStatement> statements);
+class Communicator;
+
+// The slowest pair of GPUs that are on one host, by what the ranks have stated of their GPU links and PCI paths: choice has one
+// rate for a node, and a plan may use that pair. Where nothing is known, the medium is `unknown`, with constants.
+GpuPairCost slowest_pair(const Tiers& tiers, std::span<const RankStatement> statements, const RelayedPairs& relayed);
+
+// The constants of choice for calls between GPUs before anything is measured. `host`: those of the control.
+CostModel assumed_device_costs(const CostModel& host, const GpuPairCost& slowest);
+// Those of the ranks of a communicator, which it logs.
+CostModel assumed_device_costs(const Communicator& control, std::span<const RankStatement> statements,
+                               const RelayedPairs& relayed);
 
 // Whether a call is one exchange of marked messages (decision 50): every rank sends `bytes`, at least one, to every other. They
 // cross a link twice as long and save about half a hop, which is the wait until stores have arrived before a flag may say so.

@@ -10,10 +10,10 @@
 #include "src/core/call/call_shape.h"
 #include "src/core/call/ids.h"
 #include "src/core/device_memory/device_costs.h"
+#include "src/core/device_memory/device_cut.h"
 #include "src/core/device_memory/shape_room.h"
 #include "src/engine/coding.h"
 #include "src/engine/device/device_channels.h"
-#include "src/engine/device/device_lending.h"
 #include "src/engine/kernels/device_launch.h"
 #include "src/engine/lowering.h"
 #include "src/plan/chunk_map.h"
@@ -22,15 +22,7 @@ namespace seto {
 namespace {
 
 constexpr std::size_t kCacheLine = 64;
-constexpr std::uint64_t kBytesOfBlock = 16 << 10;  // of a part: a call gets a further block for so many
 constexpr std::uint64_t kBytesOfThread = 16;
-constexpr int kTriesToFit = 12;
-// Messages from this size on are lent: not measured on a GPU, as long as those of threads (decision 7).
-constexpr std::uint64_t kLeastLent = 16 << 10;
-// Lent messages need no slots, so their slices only let a rank begin with one while another rank makes the next.
-constexpr std::uint64_t kLentSlices = 8;
-constexpr std::uint64_t kShortestLentSlice = 512 << 10;
-constexpr std::uint64_t kLongestLentSlice = 8 << 20;  // a pass is over soon after a kernel was told to stop
 
 // The scalar by which a rank multiplies, in the accumulator type.
 std::array<std::byte, 8> scalar_of(const Call& call, int ranks) {
@@ -58,12 +50,6 @@ std::uint32_t digest_of(const Call& call, const Choice& choice, const BoundProgr
   for (const char character : choice.algorithm->name) digest = folded(digest, static_cast<std::uint64_t>(character));
   for (const std::uint64_t count : call.counts) digest = folded(digest, count);
   return digest;
-}
-
-// The collective has a form in which the input of this rank lies in its output, or its output in its input.
-bool may_be_in_place(const Call& call, Rank rank) {
-  if (call.collective == Collective::gather || call.collective == Collective::scatter) return rank == call.root;
-  return call.collective != Collective::all_to_all && call.collective != Collective::barrier;
 }
 
 // Slices that a sender may be ahead of its receiver on another host: those that are under way between them, and some more,
@@ -230,28 +216,11 @@ Result<DeviceShapes::Chosen> DeviceShapes::chosen_for(const Call& call, const Ke
 // The choice of messages that are lent must not depend on where the buffers of a rank lie, which the other ranks do not know.
 void DeviceShapes::lend(const Call& call, Chosen& chosen, const Tiers& tiers) const {
   const std::uint64_t longest = Layout::uniform(chosen.shape, setup_.rank, call.count, chosen.grain).longest();
-  if (setup_.peer_buffers == PeerBuffers::out_of_reach || !call.counts.empty() || longest * size_of(call.type) < kLeastLent)
-    return;
-  std::vector<Program> others;  // with the buffers where `lowered` does not have them
-  std::vector<LendingRank> variants;
-  for (std::size_t rank = 0; rank < chosen.lowered.size(); ++rank) {
-    const InPlace other = chosen.in_place[rank] == InPlace::yes ? InPlace::no : InPlace::yes;
-    const Program plain = build_program(*chosen.choice.algorithm, chosen.shape, tiers, static_cast<Rank>(rank), other);
-    others.push_back(lower(plain, chosen.shape, other, rules_for(call.type)));
-  }
-  for (std::size_t rank = 0; rank < chosen.lowered.size(); ++rank) {
-    if (chosen.in_place[rank] == InPlace::yes)
-      variants.push_back({&others[rank], &chosen.lowered[rank]});
-    else
-      variants.push_back({&chosen.lowered[rank], may_be_in_place(call, static_cast<Rank>(rank)) ? &others[rank] : nullptr});
-  }
-  const DeviceLending lending(variants, chosen.shape);
-  if (!lending.any()) return;
-  chosen.lends_all = true;
-  for (std::size_t rank = 0; rank < chosen.lowered.size(); ++rank) {
-    chosen.lent.push_back(lending.channels_of(static_cast<Rank>(rank), chosen.in_place[rank]));
-    for (const LentChannel& channel : chosen.lent.back()) chosen.lends_all = chosen.lends_all && channel.is_lent;
-  }
+  if (setup_.peer_buffers == PeerBuffers::out_of_reach || !call.counts.empty()) return;
+  LentMessages lent =
+      lent_messages({*chosen.choice.algorithm, chosen.shape, tiers, call.type, longest}, chosen.lowered, chosen.in_place);
+  chosen.lent = std::move(lent.channels);
+  chosen.lends_all = lent.all;
 }
 
 Result<std::shared_ptr<DeviceShape>> DeviceShapes::bind(const Call& call, const Key& key) {
@@ -321,27 +290,21 @@ Result<DeviceShapes::Fitted> DeviceShapes::fit(const Call& call, const Chosen& c
     Result<Fitted> exchange = cut(call, chosen, longest, {.blocks = 1, .marked = true});
     if (exchange.ok()) return exchange;  // else the ranks find alike that its messages do not fit, and use flags
   }
-  std::uint64_t slice_bytes = chosen.choice.cut.slice_bytes;
-  if (chosen.lends_all) slice_bytes = std::clamp(longest * element / kLentSlices, kShortestLentSlice, kLongestLentSlice);
-  if (setup_.here.config->slice_bytes != kAutomatic) slice_bytes = setup_.here.config->slice_bytes;
-  const std::uint64_t wanted = chosen.lends_all ? slice_bytes : std::min<std::uint64_t>(slice_bytes, setup_.workspace_capacity);
-  std::uint64_t slice = std::min(std::max<std::uint64_t>(chosen.grain, wanted / element), longest);
-  auto blocks = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(longest * element / kBytesOfBlock, 1, setup_.most_blocks));
+  SliceRequest request{longest * element, chosen.choice.cut.slice_bytes, element,
+                       chosen.grain,      setup_.workspace_capacity,     setup_.most_blocks,
+                       chosen.lends_all};
+  if (chosen.lends_all) request.slice_bytes = lent_slice_bytes(longest * element);
+  if (setup_.here.config->slice_bytes != kAutomatic) request.slice_bytes = setup_.here.config->slice_bytes;
+  DeviceSlice slice = first_slice(request);
   for (int tries = 0; tries < kTriesToFit; ++tries) {
-    Result<Fitted> fitted = cut(call, chosen, slice, {.blocks = blocks});
+    Result<Fitted> fitted = cut(call, chosen, slice.elements, {.blocks = slice.blocks});
     if (!fitted.ok()) {
-      if (fitted.status().code() != Code::invalid_usage || blocks == 1) return fitted.status();
-      blocks /= 2;  // their flags have no room
+      if (fitted.status().code() != Code::invalid_usage || slice.blocks == 1) return fitted.status();
+      slice.blocks /= 2;  // their flags have no room
       continue;
     }
     if (fitted.value().largest <= setup_.workspace_capacity) return fitted;
-    const double ratio = static_cast<double>(setup_.workspace_capacity) / static_cast<double>(fitted.value().largest);
-    if (slice > chosen.grain * blocks)
-      slice = std::max<std::uint64_t>(chosen.grain, static_cast<std::uint64_t>(static_cast<double>(slice) * ratio * 0.95));
-    else if (blocks > 1)
-      blocks /= 2;
-    else
-      break;
+    if (!shorten(slice, request, fitted.value().largest)) break;
   }
   return failure(Code::invalid_usage,
                  "%s over %d ranks as %s needs more than the %zu bytes of a workspace for its messages: choose another algorithm",

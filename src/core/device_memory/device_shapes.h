@@ -84,6 +84,7 @@ class DeviceShapes final {
   Result<std::shared_ptr<DeviceShape>> find(const Call& call, std::uint64_t ended);
   // Forgets all shapes. No launch is under way, and no graph has one.
   void use(const CostModel& costs, std::size_t workspace_capacity);
+  [[nodiscard]] const CostModel& costs() const { return setup_.costs; }
   // From now on this rank's GPU can read the buffers of every other rank, as all ranks have found. Forgets all shapes.
   void allow_lending();
   // From now on short calls may be exchanges of marked messages. Forgets all shapes.

@@ -5,17 +5,21 @@
 #include <algorithm>
 #include <atomic>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "src/codec/codec.h"
 #include "src/engine/kernels/device_launch.h"
 #include "src/engine/kernels/kernel_images.h"
+#include "src/topology/discovery/discover.h"
 
 namespace seto {
 namespace {
 
 using cuda::DriverCode;
+
+constexpr std::uint64_t kMostMsForPaths = 1'000;  // NVML takes milliseconds, unless a GPU has failed
 
 // Global state of the process, never destroyed: communicators may outlive static objects.
 struct Shared {
@@ -131,6 +135,20 @@ Result<cuda::Kernel> GpuContext::find(const cuda::KernelModules& modules, const 
   SETO_ASSIGN(const cuda::LoadedKernel found, modules.find(name.c_str(), kWarp));
   most_threads_ = std::min(most_threads_, found.most_threads);
   return found.kernel;
+}
+
+const GpuPaths& GpuContext::paths() {
+  std::call_once(asked_paths_, [this] {
+    std::array<char, 64> text{};
+    if (driver_.device_get_pci_bus_id.code(text.data(), static_cast<int>(text.size()) - 1, device_) != DriverCode::success)
+      return;
+    const std::optional<PciAddress> address = parse_pci_address(text.data());
+    if (!address) return;
+    const TopologyHost host = discover_gpu_of_this_host(*address, Deadline::after_ms(kMostMsForPaths));
+    const std::vector<GpuPlace> gpus = gpus_of(host);
+    if (!gpus.empty()) paths_ = paths_of(gpus.front());
+  });
+  return paths_;
 }
 
 Result<int> GpuContext::resident_blocks(int threads) const {

@@ -9,6 +9,7 @@
 #include "src/base/clock.h"
 #include "src/base/result.h"
 #include "src/base/types.h"
+#include "src/core/choice/gpu_paths.h"
 #include "src/core/device_memory/launch_order.h"
 #include "src/device/cuda/driver.h"
 #include "src/device/cuda/kernel_module.h"
@@ -53,6 +54,8 @@ class GpuContext final {
   [[nodiscard]] int device() const { return device_; }
   [[nodiscard]] const cuda::DeviceUuid& uuid() const { return uuid_; }
   [[nodiscard]] LaunchOrder& launch_order() { return launch_order_; }
+  // Its GPU links and its PCI path. The first call asks NVML and sysfs about this GPU alone, for 1 s at most.
+  const GpuPaths& paths();
 
  private:
   GpuContext(const cuda::Driver& driver, int device) : driver_(driver), device_(device) {}
@@ -71,6 +74,8 @@ class GpuContext final {
   std::array<cuda::Kernel, kDataTypeCount> coded_{};  // null: no codec takes this type
   cuda::Kernel transfers_ = nullptr, multicast_ = nullptr;
   int most_threads_ = 0;
+  std::once_flag asked_paths_;
+  GpuPaths paths_;
 };
 
 // "GPU-1b2c...", as nvidia-smi writes it.

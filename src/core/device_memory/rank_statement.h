@@ -7,6 +7,7 @@
 #include "src/base/result.h"
 #include "src/base/types.h"
 #include "src/bootstrap/bootstrap.h"
+#include "src/core/choice/gpu_paths.h"
 #include "src/device/cuda/driver_memory.h"
 
 namespace seto {
@@ -27,6 +28,7 @@ struct RankStatement {
   std::uint32_t resident_blocks = 0;  // of the library's kernels, that its GPU holds at once
   std::uint32_t handle_refusal = 0;   // the DriverCode with which the driver refuses a handle for other processes; 0: none
   std::uint32_t multicast = 0;        // MulticastOffer
+  GpuPaths paths{};
 };
 
 // The blocks that a kernel of this communicator may have so that those of all ranks run at once, at most so many.

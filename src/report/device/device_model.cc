@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <utility>
 
+#include "src/core/device_memory/device_costs.h"
 #include "src/report/device/gpu_figures.h"
 #include "src/report/explain_tiers.h"
 #include "src/topology/draw/number_words.h"
@@ -62,6 +64,7 @@ class Modelling final {
       SETO_TRY(add_pci());
     }
     add_times();
+    add_costs();
     return std::move(model_);
   }
 
@@ -90,7 +93,8 @@ class Modelling final {
 
   // Links by their number: the graph has the rate of the data sheet.
   [[nodiscard]] double payload(const Gpu& gpu, double sheet_bytes_per_second) const {
-    return sheet_bytes_per_second / gpu_link_bytes_per_second(gpu).value_or(1) * figures_of(gpu)->link_bytes_per_second;
+    return sheet_bytes_per_second / gpu_link_bytes_per_second(gpu).value_or(1) *
+           gpu_link_payload_bytes_per_second(gpu.sm).value_or(0);
   }
 
   void add_gpu_links() {
@@ -120,7 +124,7 @@ class Modelling final {
     auto pairs = std::make_shared<std::vector<double>>();
     double slowest = 0;
     for (const GpuPlace& from : gpus_) {
-      const double rate = pci_payload_bytes_per_second(*from.path.back());
+      const double rate = pci_payload_bytes_per_second(from.path.back()->generation, from.path.back()->lanes);
       if (rate == 0)
         return failure(Code::invalid_argument, "the topology states neither GPU links nor the PCI link of GPU %s: %s",
                        text_of(from.path.back()->address).c_str(), kCompleteIt);
@@ -172,11 +176,27 @@ class Modelling final {
         "the blocks of a GPU keep step, so its links are idle while they wait (at best: they overlap, and the busiest resource "
         "never waits); all GPUs begin at once");
     assume(
-        "two slots for each channel; of the slices that were tried the fastest, with at most 64 MiB of slots on a GPU; cut as "
-        "now: "
-        "algorithm and slice by the shipped constants of choice, slots for all stages in a workspace of 3.75 MiB");
+        "two slots for each channel, or messages that are read in the buffers of the peers, whichever is faster; of the slices "
+        "that "
+        "were tried the fastest, with at most 64 MiB of slots on a GPU");
     assume("the launch is not contained: " + duration_text(kLaunchNs * 1e-9) +
            " more for a call outside of a captured graph (cuda-samples#230)");
+  }
+
+  // The ranks state what the topology says of their GPUs, as they do when a communicator is made.
+  void add_costs() {
+    std::vector<RankStatement> statements(gpus_.size());
+    for (std::size_t rank = 0; rank < gpus_.size(); ++rank) {
+      statements[rank].paths = paths_of(gpus_[rank]);
+      std::memcpy(statements[rank].gpu.bytes, &rank, sizeof rank);  // no two ranks share one
+    }
+    const GpuPairCost slowest = slowest_pair(Tiers::flat(model_.ranks), statements, RelayedPairs());
+    model_.costs = assumed_device_costs(CostModel(), slowest);
+    assume("cut as now: algorithm, slices and marks by the constants that the library takes from this topology (" +
+           duration_text(slowest.hop_seconds) + " for a hop, " + rate_words(slowest.bytes_per_second) +
+           "), which a job replaces by what it measures; from 16 KiB on messages are read in the buffers of the peers where the "
+           "plan "
+           "permits it, the others go through slots for all stages, 4 MiB of them");
   }
 
   const std::vector<GpuPlace>& gpus_;

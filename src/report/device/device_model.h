@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "src/base/result.h"
+#include "src/core/choice/cost_model.h"
 #include "src/engine/simulation/simulated_devices.h"
 #include "src/topology/graph/topology_graph.h"
 
@@ -16,6 +17,7 @@ struct DeviceModel {
   std::uint32_t blocks = 0;  // of each rank
   std::string machine;       // "8 x H100 SXM, joined by NVSwitch"
   SimulatedDevices devices;
+  CostModel costs;                       // of choice, as a communicator takes them from the same topology (device_costs.h)
   bool has_nccl_figures = false;         // of this machine
   std::vector<std::string> assumptions;  // for people, with their sources
 };

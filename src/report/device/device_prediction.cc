@@ -8,6 +8,7 @@
 #include "src/base/text.h"
 #include "src/core/call/ids.h"
 #include "src/core/device_memory/device_costs.h"
+#include "src/core/device_memory/device_cut.h"
 #include "src/core/device_memory/workspaces.h"
 #include "src/engine/device/device_channels.h"
 #include "src/engine/lowering.h"
@@ -23,23 +24,22 @@ constexpr std::uint64_t kSmallestSlice = 16 << 10;  // bytes; a shorter chunk is
 constexpr std::uint64_t kMostTried = 4096;          // slices of a chunk
 constexpr std::uint64_t kFewestTried = 32;          // numbers of slices up to this one are tried in any case
 
-// The rule of src/core/device_memory/device_shapes.cc.
-constexpr std::uint64_t kBytesOfBlock = 16 << 10;
-constexpr int kTriesToFit = 12;
-
 // How the blocks share a call.
 struct DeviceSlices {
   std::uint64_t elements = 1;
   std::uint32_t blocks = 1;
   std::uint32_t depth = kDeviceSlots;
   bool marked = false;  // one exchange of marked messages
+  bool lent = false;    // messages are read in the buffers of the peers, as far as the plan permits it
 };
 
 // The programs of all ranks for a call, lowered once and bound for one slice after another.
 class Programs final {
  public:
   Programs(const Algorithm& algorithm, const Question& question, std::uint64_t bytes, int ranks)
-      : type_(question.type), shape_{question.collective, ranks, question.root, 1, Finish::none} {
+      : type_(question.type),
+        shape_{question.collective, ranks, question.root, 1, Finish::none},
+        in_place_(static_cast<std::size_t>(ranks), InPlace::no) {
     const Tiers tiers = Tiers::flat(ranks);
     shape_.pieces = algorithm.pieces(shape_, tiers);
     const std::uint64_t count = part_bytes(question.collective, bytes, ranks) / size_of(type_);
@@ -48,9 +48,12 @@ class Programs final {
           lower(build_program(algorithm, shape_, tiers, rank, InPlace::no), shape_, InPlace::no, rules_for(type_)));
       layouts_.push_back(Layout::uniform(shape_, rank, count, static_cast<std::uint32_t>(kGrainBytes / size_of(type_))));
     }
+    lent_ = lent_messages({algorithm, shape_, tiers, type_, longest()}, lowered_, in_place_);
   }
 
   [[nodiscard]] std::uint64_t longest() const { return std::max<std::uint64_t>(1, layouts_.front().longest()); }
+
+  [[nodiscard]] const LentMessages& lent() const { return lent_; }
 
   [[nodiscard]] std::uint32_t stages() const {
     std::uint32_t most = 1;
@@ -91,6 +94,7 @@ class Programs final {
       request.layout = &layouts_[rank];
       request.type = type_;
       request.tuning = {slices.elements, slices.depth, 0};
+      if (slices.lent && !lent_.channels.empty()) request.lent = lent_.channels[rank];
       SETO_ASSIGN(bound.emplace_back(), bind_program(request));
     }
     return bound;
@@ -98,6 +102,8 @@ class Programs final {
 
   DataType type_;
   Shape shape_;
+  std::vector<InPlace> in_place_;
+  LentMessages lent_;
   std::vector<Program> lowered_;
   std::vector<Layout> layouts_;
 };
@@ -130,6 +136,8 @@ DevicePrediction prediction_of(const Algorithm& algorithm, const Question& quest
   made.bytes = bytes;
   made.blocks = slices.blocks;
   made.marked = slices.marked;
+  made.lent = slices.lent && !programs.lent().channels.empty();
+  made.lent_all = made.lent && programs.lent().all;
   const std::uint64_t slice = std::min(slices.elements, programs.longest());
   made.slice_bytes = slice * size_of(question.type);
   made.slices = (programs.longest() + slice - 1) / slice;
@@ -152,21 +160,13 @@ std::vector<std::uint64_t> slices_to_try(std::uint64_t longest, std::size_t elem
   return slices;
 }
 
-// The constants of choice that calls between these GPUs would measure: a hop is a flag behind its fence.
-CostModel costs_of(const SimulatedDevices& devices) {
-  CostModel costs;
-  costs.node.latency_seconds = (devices.flag_ns + devices.fence_ns) * 1e-9;
-  costs.node.bytes_per_second = 1e9 / *std::max_element(devices.port_ns_per_byte.begin(), devices.port_ns_per_byte.end());
-  return costs;
-}
-
 // The call as an exchange of marked messages. Absent if it is none, or too long for them.
 std::optional<DevicePrediction> marked_of(const Algorithm& algorithm, const Question& question, std::uint64_t bytes,
                                           const DeviceModel& model) {
   const Programs programs(algorithm, question, bytes, model.ranks);
   const std::uint64_t length = part_bytes(question.collective, bytes, model.ranks) == 0 ? 0 : programs.longest();
   std::optional<DevicePrediction> made;
-  if (!pays_marks(algorithm, model.ranks, length * size_of(question.type), costs_of(model.devices))) return made;
+  if (!pays_marks(algorithm, model.ranks, length * size_of(question.type), model.costs)) return made;
   const DeviceSlices slices{programs.longest(), 1, kDeviceSlots, true};
   Result<DeviceOutcome> outcome = programs.run(slices, model.devices);
   if (outcome.ok()) made = prediction_of(algorithm, question, bytes, programs, slices, std::move(outcome).value());
@@ -181,12 +181,15 @@ Result<std::optional<DevicePrediction>> best_of(const Algorithm& algorithm, cons
   const std::uint64_t longest = programs.longest();
   for (const std::uint64_t slice : slices_to_try(longest, size_of(question.type))) {
     if (best && longest / slice > kFewestTried && 4 * best->slices < longest / slice) break;  // more of them do not help
-    const DeviceSlices slices{slice, model.blocks, kDeviceSlots};
-    Result<DeviceOutcome> outcome = programs.run(slices, model.devices);
-    if (!outcome.ok()) return outcome.status();
-    if (outcome->workspace > kMostWorkspace) continue;
-    DevicePrediction made = prediction_of(algorithm, question, bytes, programs, slices, std::move(outcome).value());
-    if (!best || made.seconds < best->seconds) best = std::move(made);
+    for (const bool lent : {false, true}) {
+      if (lent && programs.lent().channels.empty()) continue;
+      const DeviceSlices slices{.elements = slice, .blocks = model.blocks, .lent = lent};
+      Result<DeviceOutcome> outcome = programs.run(slices, model.devices);
+      if (!outcome.ok()) return outcome.status();
+      if (outcome->workspace > kMostWorkspace) continue;
+      DevicePrediction made = prediction_of(algorithm, question, bytes, programs, slices, std::move(outcome).value());
+      if (!best || made.seconds < best->seconds) best = std::move(made);
+    }
   }
   return best;
 }
@@ -248,29 +251,25 @@ Result<DevicePrediction> predict_as_cut_now(const Question& question, std::uint6
   Question asked = question;
   asked.ranks = model.ranks;
   asked.bytes = part_bytes(question.collective, bytes, model.ranks);
-  SETO_ASSIGN(const Choice choice, choose(asked, Tiers::flat(model.ranks), CostModel()));
+  SETO_ASSIGN(const Choice choice, choose(asked, Tiers::flat(model.ranks), model.costs));
   if (std::optional<DevicePrediction> marked = marked_of(*choice.algorithm, question, bytes, model)) return std::move(*marked);
   const Programs programs(*choice.algorithm, question, bytes, model.ranks);
   const std::size_t capacity = Workspaces::channel_capacity(static_cast<std::size_t>(model.ranks));
   const std::uint64_t element = size_of(question.type);
-  const std::uint64_t grain = kGrainBytes / element;
-  const std::uint64_t wanted = std::min<std::uint64_t>(choice.cut.slice_bytes, capacity);
-  DeviceSlices slices;
-  slices.elements = std::min(std::max(grain, wanted / element), programs.longest());
-  slices.blocks =
-      static_cast<std::uint32_t>(std::clamp<std::uint64_t>(programs.longest() * element / kBytesOfBlock, 1, model.blocks));
-  slices.depth = std::max(kDeviceSlots, programs.stages() + 1);
+  const bool lends = !programs.lent().channels.empty();
+  SliceRequest request{
+      programs.longest() * element, choice.cut.slice_bytes, element, kGrainBytes / element, capacity, model.blocks,
+      programs.lent().all};
+  if (request.lends_all) request.slice_bytes = lent_slice_bytes(request.longest_bytes);
+  DeviceSlice slice = first_slice(request);
   for (int tries = 0; tries < kTriesToFit; ++tries) {
+    const DeviceSlices slices{slice.elements, slice.blocks, std::max(kDeviceSlots, programs.stages() + 1), false, lends};
     SETO_ASSIGN(const std::size_t workspace, programs.workspace(slices));
     if (workspace <= capacity) {
       SETO_ASSIGN(DeviceOutcome outcome, programs.run(slices, model.devices));
       return prediction_of(*choice.algorithm, question, bytes, programs, slices, std::move(outcome));
     }
-    const double ratio = static_cast<double>(capacity) / static_cast<double>(workspace);
-    if (slices.elements > grain * slices.blocks)
-      slices.elements = std::max(grain, static_cast<std::uint64_t>(static_cast<double>(slices.elements) * ratio * 0.95));
-    else
-      slices.blocks = std::max(1U, slices.blocks / 2);
+    if (!shorten(slice, request, workspace)) break;
   }
   return failure(Code::invalid_argument, "%s does not fit into a workspace of %zu bytes",
                  std::string(choice.algorithm->name).c_str(), kWorkspaceSize);

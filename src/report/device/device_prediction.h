@@ -19,7 +19,9 @@ struct DevicePrediction {
   std::uint64_t slices = 0;
   double seconds = 0;
   std::uint32_t blocks = 0;
-  bool marked = false;       // an exchange of marked messages (decision 50)
+  bool marked = false;  // an exchange of marked messages (decision 50)
+  bool lent = false;    // messages are read in the buffers of the peers (decision 36), all or some of them
+  bool lent_all = false;
   double least_seconds = 0;  // the blocks of a GPU overlap so well that its busiest resource never waits
   double bus_bytes_per_second = 0;
   DeviceOutcome outcome;
@@ -37,8 +39,9 @@ inline constexpr std::uint32_t kDeviceSlots = 2;                      // of each
 // looked at.
 Result<DevicePredictions> predict_on_devices(const Question& question, std::uint64_t bytes, const DeviceModel& model);
 
-// Predicts the call as src/core/device_memory runs it now: choice takes the algorithm and the slice by constants of host memory,
-// the slots are as many as the stages and one more, and all of them fit into its workspace.
+// Predicts the call as src/core/device_memory runs it now, by its rules: choice takes the algorithm by the costs that a
+// communicator assumes for these GPUs; messages of 16 KiB or more are lent where the plan permits it; the others have as many
+// slots as there are stages and one more, and all of them fit into its workspace.
 Result<DevicePrediction> predict_as_cut_now(const Question& question, std::uint64_t bytes, const DeviceModel& model);
 
 // A size in both ways.

@@ -114,13 +114,24 @@ std::string detail(const DevicePrediction& one) {
   return text + line;
 }
 
+const char* how_messages_go(const DevicePrediction& one) {
+  if (one.marked) return ", marked messages";
+  if (one.lent_all) return ", read in the buffers of the peers";
+  return one.lent ? ", in part read in the buffers of the peers" : "";
+}
+const char* messages_of(const DevicePrediction& one) {
+  if (one.marked) return "marked";
+  if (one.lent_all) return "lent";
+  return one.lent ? "lent in part" : "slots";
+}
+
 // The call as the library runs it now.
 std::string detail_of_now(const DevicePrediction& now) {
-  char line[224];
+  char line[256];
   std::snprintf(line, sizeof line, "cut as now, predicted: %s, %s, a chunk in %ju x %s bytes, %u %s%s, bound by %s (%.0f %%)\n",
                 std::string(now.algorithm->name).c_str(), duration_text(now.seconds).c_str(), std::uintmax_t{now.slices},
                 amount_text(static_cast<double>(now.slice_bytes)).c_str(), now.blocks, now.blocks == 1 ? "block" : "blocks",
-                now.marked ? ", marked messages" : "", std::string(name_of(now.outcome.path.binding())).c_str(),
+                how_messages_go(now), std::string(name_of(now.outcome.path.binding())).c_str(),
                 100 * share_of(now.outcome.path, now.outcome.path.binding()));
   return line;
 }
@@ -140,7 +151,7 @@ void write_prediction(JsonWriter& json, const DevicePrediction& one, const NcclF
   json.open('{').key("kind").value("prediction").key("bytes").number(one.bytes).key("algorithm").value(one.algorithm->name);
   json.key("slices").number(one.slices).key("slice_bytes").number(one.slice_bytes).key("seconds").number(one.seconds);
   if (one.least_seconds > 0) json.key("least_seconds").number(one.least_seconds);
-  json.key("blocks").number(std::uint64_t{one.blocks});
+  json.key("blocks").number(std::uint64_t{one.blocks}).key("messages").value(messages_of(one));
   json.key("bus_bytes_per_second").number(one.bus_bytes_per_second);
   json.key("bound_by").value(name_of(outcome.path.binding()));
   json.key("exchanges").number(std::uint64_t{outcome.hops}).key("waits").number(std::uint64_t{outcome.path.waits});

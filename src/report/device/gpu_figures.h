@@ -3,45 +3,35 @@
 #include <cstdint>
 #include <string>
 
+#include "src/core/choice/gpu_paths.h"
 #include "src/topology/graph/graph_views.h"
 
 namespace seto {
 
-// Figures of GPUs that others have published. Each stands beside its source.
+// Figures of GPUs that others have published. Each stands beside its source. Those of links are in src/core/choice/gpu_paths.h,
+// because choice takes them, too.
 struct GpuFigures {
   int least_sm = 0;       // of the generation: compute capability times ten
   const char* name = "";  // the GPU of that generation whose data sheet holds
-  double link_bytes_per_second = 0;
   double memory_bytes_per_second = 0;
   double block_bytes_per_second = 0;
 };
 
-// The payload of an NVLink in one direction: NCCL 2.30.7, src/graph/topo.h. 18 links of an H100: 371 GB/s of the 450 GB/s of the
-// data sheet; measured 376 GB/s (nccl#1264) and 365 to 370 (nccl#1455).
 // Memory: NVIDIA's data sheets of the named GPUs.
 // A block: NCCL 2.20 (b6475625), src/graph/tuning.cc, perChMaxRingLL128Bws: what one channel, which is one block, sends in a ring
 // at most. Two operands are read and one is written for each byte that it sends, so a block moves three times that. NCCL's table
 // has nothing after Hopper.
 inline constexpr double kOperandsOfRingStep = 3;
 inline constexpr GpuFigures kGpuFigures[] = {
-    {100, "B200", 40.1e9, 8.0e12, kOperandsOfRingStep * 36.7e9},
-    {90, "H100 SXM", 20.6e9, 3.35e12, kOperandsOfRingStep * 36.7e9},
-    {86, "A40", 12e9, 0.696e12, kOperandsOfRingStep * 20e9},
-    {80, "A100 SXM 80 GB", 20e9, 2.039e12, kOperandsOfRingStep * 20e9},
-    {70, "V100 SXM2", 20e9, 0.9e12, kOperandsOfRingStep * 20e9},
-    {60, "P100 SXM2", 18e9, 0.732e12, kOperandsOfRingStep * 20e9},
+    {100, "B200", 8.0e12, kOperandsOfRingStep * 36.7e9},   {90, "H100 SXM", 3.35e12, kOperandsOfRingStep * 36.7e9},
+    {86, "A40", 0.696e12, kOperandsOfRingStep * 20e9},     {80, "A100 SXM 80 GB", 2.039e12, kOperandsOfRingStep * 20e9},
+    {70, "V100 SXM2", 0.9e12, kOperandsOfRingStep * 20e9}, {60, "P100 SXM2", 0.732e12, kOperandsOfRingStep * 20e9},
 };
 
 // The share of the data sheet's rate that a copy reaches: 2,500 GB/s read and written of 3,350 (H100; p2pBandwidthLatencyTest in
 // nccl#1264).
 inline constexpr double kMemoryShare = 0.75;
 
-// A flag in a peer's memory, from its store until a poll there sees it: NCCL 2.20, src/graph/tuning.cc, hwLat of a ring with LL,
-// where data and flag are one store: 0.6 us over NVLink, 1.0 us over PCIe.
-inline constexpr double kLinkFlagNs = 600;
-inline constexpr double kPciFlagNs = 1000;
-// A release waits until its stores have arrived, which is one way there and one back. Derived from the row above, not published.
-inline constexpr double kFenceFlags = 2;
 // The load of a word beyond the caches: 600 cycles (upper end of the table in "NVLink, NVSwitch, and GPU Interconnect",
 // fridayswithfaraday.com) of 1,755 MHz (chipsandcheese.com, "Nvidia's H100").
 inline constexpr double kMemoryLatencyNs = 340;
@@ -53,10 +43,6 @@ inline constexpr double kLaunchNs = 2100;
 
 // The figures of a generation; null for older or unknown GPUs.
 [[nodiscard]] const GpuFigures* figures_of(const Gpu& gpu);
-
-// PCI Express between GPUs: NCCL 2.30.7, src/graph/topo.cc: lanes times 0.1875 GB/s of generation 1, doubled by each further one.
-// 0: the link is not known.
-[[nodiscard]] double pci_payload_bytes_per_second(const PciDevice& device);
 
 // A figure of NCCL for all_reduce on eight H100 joined by NVSwitch. Either times or a bandwidth is given.
 struct NcclFigure {

@@ -1,10 +1,15 @@
 #include "src/topology/discovery/discover.h"
 
 #include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "src/base/text.h"
+#include "src/base/thread.h"
 #include "src/topology/discovery/network_facts.h"
 #include "src/topology/discovery/pci_facts.h"
 #include "src/topology/graph/graph_views.h"
@@ -63,6 +68,16 @@ std::vector<GpuLink> bundled(const std::vector<NvmlApi::Link>& links) {
   return bundles;
 }
 
+void describe(PciDevice& device, const NvmlApi::Gpu& known) {
+  if (device.gpus.empty()) device.gpus.emplace_back();
+  Gpu& gpu = device.gpus.front();
+  gpu.source = FactSource::nvml;
+  gpu.uuid = plain_ascii(known.uuid);
+  gpu.product = plain_ascii(known.product);
+  gpu.sm = known.compute_capability;
+  gpu.links = bundled(known.links);
+}
+
 void add_gpus(TopologyHost& host, NvmlApi& nvml) {
   const auto found = nvml.gpus();
   if (!found.ok()) {
@@ -78,13 +93,7 @@ void add_gpus(TopologyHost& host, NvmlApi& nvml) {
       device->class_code = kGpuClass;
       device->source = FactSource::nvml;
     }
-    if (device->gpus.empty()) device->gpus.emplace_back();
-    Gpu& gpu = device->gpus.front();
-    gpu.source = FactSource::nvml;
-    gpu.uuid = plain_ascii(known.uuid);
-    gpu.product = plain_ascii(known.product);
-    gpu.sm = known.compute_capability;
-    gpu.links = bundled(known.links);
+    describe(*device, known);
   }
 }
 
@@ -119,6 +128,55 @@ TopologyHost discover(HostApi& system, HwlocApi& hwloc, NvmlApi& nvml) {
   if (!any_device)
     host.notes.push_back("no PCI device is visible (a container or a virtual machine): distances between devices are not known");
   return host;
+}
+
+TopologyHost discover_gpu(HostApi& system, NvmlApi& nvml, const PciAddress& address) {
+  TopologyHost host;
+  host.nodes.emplace_back();
+  add_pci_device(host, system, address);
+  set_link_speeds(host, system);
+  PciDevice* const device = find_device(host, address);
+  if (device == nullptr || (device->class_code && !is_gpu_class(*device->class_code))) return {};
+  if (const Result<NvmlApi::Gpu> known = nvml.gpu(address); known.ok())
+    describe(*device, known.value());
+  else
+    host.notes.push_back("NVML: " + std::string(known.status().text()));
+  return host;
+}
+
+TopologyHost discover_gpu(std::shared_ptr<HostApi> system, std::shared_ptr<NvmlApi> nvml, const PciAddress& address,
+                          Deadline until) {
+  struct Asked {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool done = false;
+    TopologyHost host;
+  };
+  const auto asked = std::make_shared<Asked>();
+  Result<std::thread> thread = start_thread("seto-nvml", [asked, system = std::move(system), nvml = std::move(nvml), address] {
+    TopologyHost host = discover_gpu(*system, *nvml, address);
+    const std::lock_guard lock(asked->mutex);
+    asked->host = std::move(host);
+    asked->done = true;
+    asked->changed.notify_all();
+  });
+  if (!thread.ok()) return {};
+  bool done = false;
+  {
+    std::unique_lock lock(asked->mutex);
+    while (!asked->done && !until.passed()) asked->changed.wait_for(lock, std::chrono::milliseconds(until.wait_ms()));
+    done = asked->done;
+  }
+  if (!done) {
+    thread.value().detach();
+    return {};
+  }
+  thread.value().join();
+  return std::move(asked->host);
+}
+
+TopologyHost discover_gpu_of_this_host(const PciAddress& address, Deadline until) {
+  return discover_gpu(system_host(), system_nvml(), address, until);
 }
 
 TopologyHost discover_this_host() { return discover(*system_host(), *system_hwloc(), *system_nvml()); }

@@ -31,6 +31,7 @@ struct NvmlFunctions {
   const char* (*error_text)(int);
   int (*count)(unsigned*);
   int (*device)(unsigned, NvmlDevice*);
+  int (*device_at)(const char*, NvmlDevice*);
   int (*pci)(NvmlDevice, NvmlPci*);
   int (*uuid)(NvmlDevice, char*, unsigned);
   int (*name)(NvmlDevice, char*, unsigned);
@@ -47,6 +48,7 @@ struct NvmlFunctions {
     SETO_TRY(library.find("nvmlErrorString", functions.error_text));
     SETO_TRY(library.find("nvmlDeviceGetCount_v2", functions.count));
     SETO_TRY(library.find("nvmlDeviceGetHandleByIndex_v2", functions.device));
+    SETO_TRY(library.find("nvmlDeviceGetHandleByPciBusId_v2", functions.device_at));
     SETO_TRY(library.find("nvmlDeviceGetPciInfo_v3", functions.pci));
     SETO_TRY(library.find("nvmlDeviceGetUUID", functions.uuid));
     SETO_TRY(library.find("nvmlDeviceGetName", functions.name));
@@ -72,6 +74,19 @@ class SystemNvml final : public NvmlApi {
       if (nvml.device(i, &device) != 0 || nvml.pci(device, &pci) != 0 || !pci.address()) continue;
       found.push_back(described(nvml, device, *pci.address()));
     }
+    (void)nvml.shutdown();
+    return found;
+  }
+
+  Result<Gpu> gpu(const PciAddress& address) override {
+    SETO_ASSIGN(const NvmlFunctions nvml, NvmlFunctions::find());
+    if (const int error = nvml.init(); error != 0) return failure(Code::unavailable, "nvmlInit: %s", nvml.error_text(error));
+    NvmlDevice device = nullptr;
+    const std::string place = text_of(address);
+    const int error = nvml.device_at(place.c_str(), &device);
+    Result<Gpu> found =
+        error == 0 ? Result<Gpu>(described(nvml, device, address))
+                   : failure(Code::unavailable, "nvmlDeviceGetHandleByPciBusId of %s: %s", place.c_str(), nvml.error_text(error));
     (void)nvml.shutdown();
     return found;
   }

@@ -28,6 +28,8 @@ class NvmlApi {
 
   virtual ~NvmlApi() = default;
   virtual Result<std::vector<Gpu>> gpus() = 0;
+  // The GPU at this address alone. NVML prepares no other one for that.
+  virtual Result<Gpu> gpu(const PciAddress& address) = 0;
 };
 
 std::unique_ptr<NvmlApi> system_nvml();

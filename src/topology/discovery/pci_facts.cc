@@ -120,21 +120,26 @@ void add_numa_nodes(TopologyHost& host, HostApi& system) {
   }
 }
 
+void add_pci_device(TopologyHost& host, HostApi& system, const PciAddress& address) {
+  const std::string place = kDevices + text_of(address);
+  const int number = number_file(system, place + "/numa_node", -1);
+  auto node = std::find_if(host.nodes.begin(), host.nodes.end(), [&](const NumaNode& each) { return each.number == number; });
+  if (node == host.nodes.end()) node = host.nodes.begin();
+  std::vector<PciDevice>* level = &node->devices;
+  for (const PciAddress& step : addresses_in(system.real_path(place).value_or(text_of(address)))) {
+    auto same = std::find_if(level->begin(), level->end(), [&](const PciDevice& each) { return each.address == step; });
+    if (same == level->end()) same = level->insert(level->end(), described(system, step));
+    level = &same->children;
+  }
+}
+
 void add_pci_devices(TopologyHost& host, HostApi& system) {
   for (const std::string& name : system.list("/sys/bus/pci/devices")) {
     const auto address = parse_pci_address(name);
     if (!address) continue;
     const PciDevice device = described(system, *address);
-    if (device.gpus.empty() && !(device.class_code && is_network_class(*device.class_code))) continue;
-    const int number = number_file(system, kDevices + name + "/numa_node", -1);
-    auto node = std::find_if(host.nodes.begin(), host.nodes.end(), [&](const NumaNode& each) { return each.number == number; });
-    if (node == host.nodes.end()) node = host.nodes.begin();
-    std::vector<PciDevice>* level = &node->devices;
-    for (const PciAddress& step : addresses_in(system.real_path(kDevices + name).value_or(name))) {
-      auto same = std::find_if(level->begin(), level->end(), [&](const PciDevice& each) { return each.address == step; });
-      if (same == level->end()) same = level->insert(level->end(), step == *address ? device : described(system, step));
-      level = &same->children;
-    }
+    if (!device.gpus.empty() || (device.class_code && is_network_class(*device.class_code)))
+      add_pci_device(host, system, *address);
   }
 }
 

@@ -19,6 +19,9 @@ void add_numa_nodes(TopologyHost& host, HostApi& system);
 // The GPUs and NICs that sysfs lists, below their switches. For hosts without hwloc.
 void add_pci_devices(TopologyHost& host, HostApi& system);
 
+// The same for the device of one address, whatever its class.
+void add_pci_device(TopologyHost& host, HostApi& system, const PciAddress& address);
+
 // Sets the link of each device to what sysfs states: the lower of what the device and the port above it can do. The speed of the
 // moment is not used, because GPUs that idle slow their links down.
 void set_link_speeds(TopologyHost& host, HostApi& system);

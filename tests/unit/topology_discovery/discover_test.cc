@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <future>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -117,6 +119,53 @@ TEST(Discover, AContainerWithoutPciDevicesSaysSo) {
   ASSERT_EQ(gpus_of(host).size(), 1U);
   EXPECT_TRUE(gpus_of(host)[0].gpu->links[0].to_switch());
   EXPECT_THAT(host.notes, Contains(StartsWith("GPU 0000:41:00.0 is known to NVML only")));
+}
+
+TEST(Discover, OneGpuHasItsPathAndItsLinks) {
+  testing::FakeMachine machine = testing::h100_machine();
+  const PciAddress third = *parse_pci_address(testing::bus_text(0x31));
+  const TopologyHost host = discover_gpu(machine.host, machine.nvml, third);
+  ASSERT_EQ(gpus_of(host).size(), 1U) << "no other device is looked at";
+  const GpuPlace gpu = gpus_of(host)[0];
+  EXPECT_EQ(gpu.gpu->uuid, "GPU-2");
+  EXPECT_DOUBLE_EQ(gpu_bytes_per_second(gpu).value_or(0), 18 * 25e9);
+  ASSERT_EQ(gpu.path.size(), 2U);
+  EXPECT_EQ(gpu.path.back()->address, third);
+  EXPECT_EQ(gpu.path.back()->generation, 5);
+  EXPECT_EQ(gpu.path.front()->lanes, 16);
+
+  machine.nvml.known = failure(Code::unavailable, "no library");
+  const TopologyHost without = discover_gpu(machine.host, machine.nvml, third);
+  EXPECT_THAT(without.notes, ElementsAre("NVML: no library"));
+  ASSERT_EQ(gpus_of(without).size(), 1U);
+  EXPECT_EQ(gpus_of(without)[0].path.back()->generation, 5);
+  EXPECT_THAT(gpus_of(without)[0].gpu->links, IsEmpty());
+
+  const PciAddress nic = *parse_pci_address(testing::bus_text(0x32));
+  EXPECT_THAT(gpus_of(discover_gpu(machine.host, machine.nvml, nic)), IsEmpty()) << "it is no GPU";
+  EXPECT_THAT(gpus_of(discover_gpu(machine.host, machine.nvml, {0, 0xee, 0, 0})), IsEmpty()) << "there is no device";
+}
+
+// The driver of a GPU that has failed may keep NVML for ever.
+TEST(Discover, OneGpuIsNotAwaitedForEver) {
+  struct StuckNvml final : NvmlApi {
+    std::promise<void> goes_on;
+    Result<std::vector<Gpu>> gpus() override { return std::vector<Gpu>(); }
+    Result<Gpu> gpu(const PciAddress& address) override {
+      goes_on.get_future().wait();
+      Gpu made;
+      made.address = address;
+      return made;
+    }
+  };
+  const PciAddress third = *parse_pci_address(testing::bus_text(0x31));
+  const auto host = std::make_shared<testing::FakeHost>(testing::h100_machine().host);
+  const auto stuck = std::make_shared<StuckNvml>();
+  EXPECT_THAT(gpus_of(discover_gpu(host, stuck, third, Deadline::after_ms(20))), IsEmpty());
+  stuck->goes_on.set_value();
+  const auto nvml = std::make_shared<testing::FakeNvml>(testing::h100_machine().nvml);
+  const TopologyHost found = discover_gpu(host, nvml, third, Deadline::after_ms(60'000));
+  EXPECT_EQ(gpus_of(found).size(), 1U);
 }
 
 TEST(Discover, NonsenseOfSourcesIsNoError) {
