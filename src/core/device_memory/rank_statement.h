@@ -8,6 +8,7 @@
 #include "src/base/types.h"
 #include "src/bootstrap/bootstrap.h"
 #include "src/device/cuda/driver_memory.h"
+#include "src/topology/tiers.h"
 
 namespace seto {
 
@@ -31,6 +32,10 @@ struct RankStatement {
 
 // The blocks that a kernel of this communicator may have so that those of all ranks run at once, at most so many.
 Result<std::uint32_t> blocks_of(const std::vector<RankStatement>& statements, std::uint32_t most);
+// The same for kernels of collectives and messages, which have fewer where messages cross hosts.
+Result<std::uint32_t> blocks_of(const std::vector<RankStatement>& statements, const Tiers& tiers);
+
+[[nodiscard]] bool is_one_host(const Tiers& tiers);
 
 [[nodiscard]] bool is_one_process(const std::vector<RankStatement>& statements);
 
