@@ -89,6 +89,20 @@ TEST_F(KernelBits, GivesTheBitsOfTheHost) {
   }
 }
 
+TEST_F(KernelBits, FiveToEightRanksGiveTheBitsOfTheHost) {
+  std::uint64_t seed = 20;
+  for (const int ranks : {5, 6, 7, 8}) {
+    start_gpus({ranks});
+    for (const auto& [name, collective] :
+         {std::pair{"two_shot", Collective::all_reduce}, std::pair{"ring", Collective::reduce_scatter}}) {
+      DeviceJob job{find_algorithm(name, collective), ranks, DataType::float32, ReduceOp::sum, 45};
+      ASSERT_TRUE(job.exists());
+      compare(job, seed += 3);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
 TEST_F(KernelBits, GivesTheBitsOfTheHostWhenItLends) {
   std::uint64_t seed = 10;
   for (const int ranks : {2, 3}) {

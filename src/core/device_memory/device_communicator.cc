@@ -182,30 +182,27 @@ Status DeviceCommunicator::enqueue(std::span<const Call> calls, cuda::Stream str
   return guarded([&] { return enqueue_all(calls, stream, is_alone); });
 }
 
+Result<std::uint64_t> DeviceCommunicator::capture_of(cuda::Stream stream, const ContextScope& scope) const {
+  SETO_TRY(scope.status());
+  SETO_TRY(check_stream(*gpu_, stream));
+  return parts_->launches->capture_of(stream);
+}
+
 Status DeviceCommunicator::enqueue(const TransferRequest& request) {
   return guarded([&] {
     const ContextScope scope(*gpu_);
-    Status status = scope.status();
-    if (status.ok()) status = check_stream(*gpu_, request.stream);
-    if (status.ok()) {
-      const Result<std::uint64_t> capture = parts_->launches->capture_of(request.stream);
-      if (request.is_alone && is_out_of_capture(capture)) return capture.status();
-      status = capture.ok() ? launch(request, capture.value()) : capture.status();
-    }
+    const Result<std::uint64_t> capture = capture_of(request.stream, scope);
+    if (request.is_alone && is_out_of_capture(capture)) return capture.status();
+    Status status = capture.ok() ? launch(request, capture.value()) : capture.status();
     return status.ok() ? status : end_with(status, "sends and receives");
   });
 }
 
 Status DeviceCommunicator::enqueue_all(std::span<const Call> calls, cuda::Stream stream, bool is_alone) {
   const ContextScope scope(*gpu_);
-  Status status = scope.status();
-  if (status.ok()) status = check_stream(*gpu_, stream);
-  Result<std::uint64_t> capture = std::uint64_t{0};
-  if (status.ok()) {
-    capture = parts_->launches->capture_of(stream);
-    if (is_alone && is_out_of_capture(capture)) return capture.status();
-    if (!capture.ok()) status = capture.status();
-  }
+  const Result<std::uint64_t> capture = capture_of(stream, scope);
+  if (is_alone && is_out_of_capture(capture)) return capture.status();
+  Status status = capture.status();
   const Call* last = &calls.front();
   for (const Call& call : calls) {
     if (!status.ok()) break;

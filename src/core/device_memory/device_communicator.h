@@ -68,6 +68,8 @@ class DeviceCommunicator final : public Watched {
   // Where ranks are in several processes: all find whether each can read the buffers of all others.
   Status agree_on_lending(const std::vector<RankStatement>& statements, Bootstrap& bootstrap, Deadline until);
   Status measure_costs(const std::vector<RankStatement>& statements, Bootstrap& bootstrap, Deadline until);
+  // The number of the capture that the stream takes part in, 0 if none.
+  Result<std::uint64_t> capture_of(cuda::Stream stream, const ContextScope& scope) const;
   Status add(const Call& call, cuda::Stream stream, std::uint64_t capture);
   Status set_residual(const Call& call, Launches::Request& request, std::uint64_t capture) const;
   Status set_buffers(const Call& call, Launches::Request& request, std::uint64_t capture);
