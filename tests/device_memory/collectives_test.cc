@@ -197,7 +197,7 @@ void issue(DeviceRank& mine, const NumberFormat& format, const Reduction& reduct
            std::vector<Pending>& pending) {
   constexpr std::size_t kEach = 3;
   setoRedOp_t op = reduction.op;
-  const std::uint64_t factor = bits_in(format, 2);
+  std::uint64_t factor = bits_in(format, 2);
   if (reduction.op == kPremulSum) {
     ASSERT_TRUE(succeeded(setoRedOpCreatePreMulSum(&op, &factor, format.type, setoScalarHostImmediate, mine.comm)));
   }

@@ -25,12 +25,6 @@ constexpr std::uint64_t kAbandonedMs = 30'000;  // for ranks that may be dead to
 
 static_assert(kStagedMessages >= kWorkspaceSize);  // DeviceShapes cuts for one size; messages lie behind it
 
-// The stream cannot take a call because of a capture: that of the stream was invalidated, or the stream is the legacy one and
-// another that waits for it is being captured.
-bool is_out_of_capture(const Result<std::uint64_t>& capture) {
-  return !capture.ok() && capture.status().code() == Code::invalid_usage;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<DeviceCommunicator>> DeviceCommunicator::create(std::shared_ptr<Communicator> control,
@@ -192,7 +186,7 @@ Status DeviceCommunicator::enqueue(const TransferRequest& request) {
   return guarded([&] {
     const ContextScope scope(*gpu_);
     const Result<std::uint64_t> capture = capture_of(request.stream, scope);
-    if (request.is_alone && is_out_of_capture(capture)) return capture.status();
+    if (request.is_alone && is_refused_by_capture(capture.status())) return capture.status();
     Status status = capture.ok() ? launch(request, capture.value()) : capture.status();
     return status.ok() ? status : end_with(status, "sends and receives");
   });
@@ -201,7 +195,7 @@ Status DeviceCommunicator::enqueue(const TransferRequest& request) {
 Status DeviceCommunicator::enqueue_all(std::span<const Call> calls, cuda::Stream stream, bool is_alone) {
   const ContextScope scope(*gpu_);
   const Result<std::uint64_t> capture = capture_of(stream, scope);
-  if (is_alone && is_out_of_capture(capture)) return capture.status();
+  if (is_alone && is_refused_by_capture(capture.status())) return capture.status();
   Status status = capture.status();
   const Call* last = &calls.front();
   for (const Call& call : calls) {
