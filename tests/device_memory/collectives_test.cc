@@ -193,14 +193,9 @@ struct Pending {
 };
 
 // An all_reduce and a reduce_scatter.
-void issue(DeviceRank& mine, const NumberFormat& format, const Reduction& reduction, const std::byte* input, std::byte*& output,
-           std::vector<Pending>& pending) {
+void issue(DeviceRank& mine, const NumberFormat& format, const Reduction& reduction, setoRedOp_t op, const std::byte* input,
+           std::byte*& output, std::vector<Pending>& pending) {
   constexpr std::size_t kEach = 3;
-  setoRedOp_t op = reduction.op;
-  std::uint64_t factor = bits_in(format, 2);
-  if (reduction.op == kPremulSum) {
-    ASSERT_TRUE(succeeded(setoRedOpCreatePreMulSum(&op, &factor, format.type, setoScalarHostImmediate, mine.comm)));
-  }
   const std::string name = "type " + std::to_string(format.type) + ", operation " + std::to_string(reduction.op);
   ASSERT_TRUE(succeeded(setoAllReduce(input, output, 2 * kEach, format.type, op, mine.comm, mine.stream()))) << name;
   pending.push_back({"all_reduce of " + name, output, packed(format, reduction.result, 2 * kEach)});
@@ -208,9 +203,6 @@ void issue(DeviceRank& mine, const NumberFormat& format, const Reduction& reduct
   ASSERT_TRUE(succeeded(setoReduceScatter(input, output, kEach, format.type, op, mine.comm, mine.stream()))) << name;
   pending.push_back({"reduce_scatter of " + name, output, packed(format, reduction.result, kEach)});
   output += 64;
-  if (reduction.op == kPremulSum) {
-    EXPECT_TRUE(succeeded(setoRedOpDestroy(op, mine.comm)));
-  }
 }
 
 TEST_F(DeviceCollectives, AllTypesAndOperations) {
@@ -220,11 +212,17 @@ TEST_F(DeviceCollectives, AllTypesAndOperations) {
     std::vector<Pending> pending;
     for (const NumberFormat& format : kFormats) {
       const std::byte* const input = mine.upload(packed(format, kNumbers[static_cast<std::size_t>(mine.rank)], 6));
+      std::uint64_t factor = bits_in(format, 2);
+      setoRedOp_t premul_sum{};
+      ASSERT_TRUE(succeeded(setoRedOpCreatePreMulSum(&premul_sum, &factor, format.type, setoScalarHostImmediate, mine.comm)));
+      EXPECT_TRUE(succeeded(setoGroupStart()));  // few launches
       for (const Reduction& reduction : kReductions) {
         if (reduction.of_bits && format.bias != 0) continue;
-        issue(mine, format, reduction, input, output, pending);
-        if (HasFatalFailure()) return;
+        const setoRedOp_t op = reduction.op == kPremulSum ? premul_sum : reduction.op;
+        issue(mine, format, reduction, op, input, output, pending);
       }
+      EXPECT_TRUE(succeeded(setoGroupEnd()));
+      EXPECT_TRUE(succeeded(setoRedOpDestroy(premul_sum, mine.comm)));
     }
     for (const Pending& one : pending) EXPECT_EQ(mine.read(one.result, one.expected.size()), one.expected) << one.name;
   });
