@@ -186,7 +186,7 @@ Status DeviceCommunicator::enqueue(const TransferRequest& request) {
   return guarded([&] {
     const ContextScope scope(*gpu_);
     const Result<std::uint64_t> capture = capture_of(request.stream, scope);
-    if (request.is_alone && is_refused_by_capture(capture.status())) return capture.status();
+    if (request.is_alone && scope.status().ok() && is_refused_by_capture(capture.status())) return capture.status();
     Status status = capture.ok() ? launch(request, capture.value()) : capture.status();
     return status.ok() ? status : end_with(status, "sends and receives");
   });
@@ -195,7 +195,7 @@ Status DeviceCommunicator::enqueue(const TransferRequest& request) {
 Status DeviceCommunicator::enqueue_all(std::span<const Call> calls, cuda::Stream stream, bool is_alone) {
   const ContextScope scope(*gpu_);
   const Result<std::uint64_t> capture = capture_of(stream, scope);
-  if (is_alone && is_refused_by_capture(capture.status())) return capture.status();
+  if (is_alone && scope.status().ok() && is_refused_by_capture(capture.status())) return capture.status();
   Status status = capture.status();
   const Call* last = &calls.front();
   for (const Call& call : calls) {

@@ -47,8 +47,7 @@ std::string why_without_context(const cuda::Driver& driver) {
     if (static_cast<cuda::ComputeMode>(mode) == cuda::ComputeMode::shared) continue;
     return ". GPU " + std::to_string(device) +
            " may have refused one: its compute mode lets one process use it, or none (nvidia-smi -q -d COMPUTE shows it; "
-           "nvidia-smi "
-           "-c DEFAULT as root lets processes share)";
+           "nvidia-smi -c DEFAULT as root lets processes share)";
   }
   return "";
 }
