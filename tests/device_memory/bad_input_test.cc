@@ -155,6 +155,7 @@ TEST_F(DeviceBadInput, AStreamWhoseCaptureWasInvalidated) {
 
 // A stream that the legacy stream waits for cannot be captured beside its calls; others can.
 TEST_F(DeviceBadInput, TheLegacyStreamWhileAnotherIsCaptured) {
+  SETO_NEEDS_GPUS(2);  // ranks of one context share its legacy stream
   start_gpus(2);
   std::barrier meeting(2);
   on_ranks(2, [&](DeviceRank& mine) {
