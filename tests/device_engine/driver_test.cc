@@ -89,6 +89,21 @@ TEST_F(KernelBits, GivesTheBitsOfTheHost) {
   }
 }
 
+// On one GPU, and once each: a GPU takes its time to load the kernels, and lanes of many ranks to wait for each other.
+TEST_F(KernelBits, FiveToEightRanksGiveTheBitsOfTheHost) {
+  std::uint64_t seed = 20;
+  start_gpus({1});
+  for (const int ranks : {5, 6, 7, 8}) {
+    for (const auto& [name, collective] :
+         {std::pair{"two_shot", Collective::all_reduce}, std::pair{"ring", Collective::reduce_scatter}}) {
+      DeviceJob job{find_algorithm(name, collective), ranks, DataType::float32, ReduceOp::sum, 45};
+      ASSERT_TRUE(job.exists());
+      compare(job, seed += 3, 1, 32);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
 TEST_F(KernelBits, GivesTheBitsOfTheHostWhenItLends) {
   std::uint64_t seed = 10;
   for (const int ranks : {2, 3}) {

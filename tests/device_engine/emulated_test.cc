@@ -50,6 +50,18 @@ TEST_P(EmulatedDevice, GivesTheBitsOfTheHostWhenItLends) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, EmulatedDevice, testing::Values(1, 2, 3, 4, 5, 8), testing::PrintToStringParamName());
 
+// Numbers of ranks that the tests above omit for the sake of their time: one short call of every algorithm.
+TEST(EmulatedDeviceRanks, SixAndSevenRanksGiveTheBitsOfTheHost) {
+  constexpr std::uint64_t kCount = 90;
+  std::uint64_t seed = 40;
+  for (const int ranks : {6, 7})
+    for (const DeviceJob& job : device_jobs(ranks, kCount)) {
+      if (job.count != kCount) continue;
+      compare(job, seed += 3);
+      if (HasFatalFailure()) return;
+    }
+}
+
 // One launch executes a program several times. Each time it reads what it has written before.
 TEST(EmulatedLaunch, ProgramsRunOneAfterAnother) {
   constexpr std::uint32_t kTimes = 5;

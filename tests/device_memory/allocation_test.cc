@@ -106,6 +106,26 @@ TEST_F(DeviceAllocation, WithoutDescriptorsItIsOrdinaryMemory) {
   EXPECT_EQ(in_use(), 0U);
 }
 
+// The calls of the driver that it needs do not disturb the capture.
+TEST_F(DeviceAllocation, WhileAStreamIsCaptured) {
+  start_gpu();
+  const cuda::Stream stream = make_stream();
+  for (const bool has_descriptors : {true, false}) {
+    if (!has_descriptors && software_gpu::driver::on_system_driver()) break;
+    if (!has_descriptors) inject("cuMemCreate:801:1-");
+    cuda::Graph graph = nullptr;
+    ASSERT_TRUE(ok(driver().stream_begin_capture(stream, cuda::CaptureMode::global)));
+    void* const memory = allocated(kSize);
+    EXPECT_TRUE(ok(driver().stream_end_capture(stream, &graph)));
+    EXPECT_TRUE(ok(driver().graph_destroy(graph)));
+    const auto words = reinterpret_cast<cuda::DevicePointer>(memory);
+    ASSERT_TRUE(ok(driver().memset_d32_async(words, 7, kCount, stream)));
+    EXPECT_EQ(words_at(words, kCount, stream), std::vector<unsigned>(kCount, 7)) << has_descriptors;
+    EXPECT_TRUE(succeeded(setoMemFree(memory)));
+  }
+  EXPECT_EQ(in_use(), 0U);
+}
+
 // The memory of a kernel that runs is not unmapped under it.
 TEST_F(DeviceAllocation, FreeingWaitsForKernels) {
   SETO_NEEDS_STAND_IN();

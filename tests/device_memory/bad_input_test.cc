@@ -1,7 +1,7 @@
 // Calls that are wrong: each is refused on the rank that makes it, and ends the communicator on the others.
 #include <barrier>
 
-#include "tests/device_memory/device_ranks.h"
+#include "tests/device_memory/device_faults.h"
 
 namespace seto::testing {
 namespace {
@@ -41,6 +41,18 @@ class DeviceBadInput : public DeviceMemory {
     });
   }
   std::function<void(DeviceRank&)> prepare_;
+
+  // All ranks sum at once, and the communicator has not failed.
+  static void expect_works(DeviceRank& mine, float* memory, std::barrier<>& meeting) {
+    EXPECT_EQ(settled(mine.comm), setoSuccess);
+    meeting.arrive_and_wait();
+    mine.write(memory, std::vector<float>(kCount, 1));
+    EXPECT_TRUE(succeeded(sum(mine, memory, memory)));
+    EXPECT_EQ(mine.read(memory, kCount), std::vector<float>(kCount, 2));
+    const RepeatedCalls graph(mine, [&] { EXPECT_TRUE(succeeded(sum(mine, memory, memory))); });
+    graph.launch();
+    EXPECT_EQ(mine.read(memory, kCount), std::vector<float>(kCount, 4));
+  }
 
   static setoResult_t sum(DeviceRank& mine, const void* input, void* output, std::size_t count = kCount) {
     return setoAllReduce(input, output, count, setoFloat32, setoSum, mine.comm, mine.stream());
@@ -115,6 +127,68 @@ TEST_F(DeviceBadInput, Streams) {
         return result;
       },
       "is of another context");
+}
+
+// Rank 1 loses its capture. Its calls are refused, and it can capture again.
+TEST_F(DeviceBadInput, AStreamWhoseCaptureWasInvalidated) {
+  constexpr const char* kWhy = "stream: its capture was invalidated by an earlier error: end the capture and begin again";
+  start_gpus(2);
+  std::barrier meeting(2);
+  on_ranks(2, [&](DeviceRank& mine) {
+    auto* const memory = mine.upload(std::vector<float>(kCount, 1));
+    cuda::Graph graph = nullptr;
+    cuda::DevicePointer unwanted = 0;
+    ASSERT_TRUE(ok(mine.driver.stream_begin_capture(mine.cuda_stream, cuda::CaptureMode::thread_local_only)));
+    if (mine.rank == 0) {
+      EXPECT_TRUE(succeeded(sum(mine, memory, memory)));
+      EXPECT_TRUE(ok(mine.driver.stream_end_capture(mine.cuda_stream, &graph)));
+      EXPECT_TRUE(ok(mine.driver.graph_destroy(graph)));
+    } else {
+      EXPECT_EQ(mine.driver.mem_alloc.code(&unwanted, 64), cuda::DriverCode::stream_capture_unsupported);
+      EXPECT_TRUE(failed(sum(mine, memory, memory), setoInvalidUsage, kWhy));
+      EXPECT_TRUE(failed(setoSend(memory, kCount, setoFloat32, 0, mine.comm, mine.stream()), setoInvalidUsage, kWhy));
+      EXPECT_EQ(mine.driver.stream_end_capture.code(mine.cuda_stream, &graph), cuda::DriverCode::stream_capture_invalidated);
+    }
+    expect_works(mine, memory, meeting);
+  });
+}
+
+// A stream that the legacy stream waits for cannot be captured beside its calls; others can.
+TEST_F(DeviceBadInput, TheLegacyStreamWhileAnotherIsCaptured) {
+  SETO_NEEDS_GPUS(2);  // ranks of one context share its legacy stream
+  start_gpus(2);
+  std::barrier meeting(2);
+  on_ranks(2, [&](DeviceRank& mine) {
+    auto* const memory = mine.upload(std::vector<float>(kCount, 1));
+    const auto sum_on_legacy_stream = [&] {
+      return setoAllReduce(memory, memory, kCount, setoFloat32, setoSum, mine.comm, nullptr);
+    };
+    cuda::Stream blocking = nullptr;
+    ASSERT_TRUE(ok(mine.driver.stream_create_with_priority(&blocking, 0, 0)));
+    meeting.arrive_and_wait();
+    for (const cuda::Stream captured : {mine.cuda_stream, blocking}) {
+      cuda::Graph graph = nullptr;
+      if (mine.rank == 1) {
+        ASSERT_TRUE(ok(mine.driver.stream_begin_capture(captured, cuda::CaptureMode::global)));
+        if (captured == blocking) {
+          EXPECT_TRUE(failed(sum_on_legacy_stream(), setoInvalidUsage, "the legacy default stream (NULL) cannot be used while"));
+        } else {
+          EXPECT_TRUE(succeeded(sum_on_legacy_stream()));
+        }
+        EXPECT_TRUE(ok(mine.driver.stream_end_capture(captured, &graph))) << "a refused call leaves the capture as it was";
+        EXPECT_TRUE(ok(mine.driver.graph_destroy(graph)));
+      }
+      if (mine.rank == 0 || captured == blocking) {
+        EXPECT_TRUE(succeeded(sum_on_legacy_stream()));
+      }
+      meeting.arrive_and_wait();  // until here no call may wait for a GPU
+      EXPECT_TRUE(ok(mine.driver.stream_synchronize(nullptr)));
+    }
+    EXPECT_EQ(mine.read(memory, kCount), std::vector<float>(kCount, 4));
+    meeting.arrive_and_wait();
+    EXPECT_TRUE(ok(mine.driver.stream_destroy(blocking)));
+    expect_works(mine, memory, meeting);
+  });
 }
 
 // Such a call changes nothing, because no rank can make it.

@@ -159,18 +159,27 @@ TEST(Litmus, LoadBufferingIsBeyondTheModel) {
 
 // Two readers see two stores in different orders.
 TEST(Litmus, IndependentReadsOfIndependentWrites) {
-  const auto reads = [](const std::string& how, const std::string& between) {
-    return Litmus{{store("relaxed.sys", "x", 1), store("relaxed.sys", "y", 1),
-                   load(how, "r0", "x") + between + load(how, "r1", "y"), load(how, "r0", "y") + between + load(how, "r1", "x")},
-                  {{0, 0}, {0, 1}, {1, 0}, {1, 1}}};
+  using Places = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
+  const Places on_two_gpus{{0, 0}, {0, 1}, {1, 0}, {1, 1}}, on_one_gpu{{0, 0}, {0, 1}, {0, 2}, {0, 3}};
+  const auto reads = [](const std::string& how, const std::string& between, const Places& places) {
+    const std::string write = "relaxed" + how.substr(how.find('.'));
+    return Litmus{{store(write, "x", 1), store(write, "y", 1), load(how, "r0", "x") + between + load(how, "r1", "y"),
+                   load(how, "r0", "y") + between + load(how, "r1", "x")},
+                  places};
   };
   const auto disagree = [](const Outcome& outcome) {
     return outcome[4] == 1 && outcome[5] == 0 && outcome[6] == 1 && outcome[7] == 0;
   };
-  EXPECT_TRUE(any_of(outcomes_of(reads("relaxed.sys", "")), disagree));
-  EXPECT_FALSE(any_of(outcomes_of(reads("relaxed.sys", "fence.sc.sys;")), disagree));
-  // PTX allows the next one, but the system level of this model is multi-copy atomic.
-  EXPECT_FALSE(any_of(outcomes_of(reads("acquire.sys", "")), disagree));
+  EXPECT_TRUE(any_of(outcomes_of(reads("relaxed.sys", "", on_two_gpus)), disagree));
+  EXPECT_FALSE(any_of(outcomes_of(reads("relaxed.sys", "fence.sc.sys;", on_two_gpus)), disagree));
+  EXPECT_TRUE(any_of(outcomes_of(reads("relaxed.gpu", "", on_one_gpu)), disagree));
+  EXPECT_FALSE(any_of(outcomes_of(reads("relaxed.gpu", "fence.sc.gpu;", on_one_gpu)), disagree));
+  EXPECT_TRUE(any_of(outcomes_of(reads("relaxed.gpu", "fence.sc.gpu;", on_two_gpus)), disagree)) << "the scope is too small";
+  // PTX allows the next two, but the levels of the GPU and of the system are multi-copy atomic in this model. A reader that
+  // shares the block of a writer sees its store early.
+  EXPECT_FALSE(any_of(outcomes_of(reads("acquire.sys", "", on_two_gpus)), disagree));
+  EXPECT_FALSE(any_of(outcomes_of(reads("acquire.gpu", "", on_one_gpu)), disagree));
+  EXPECT_TRUE(any_of(outcomes_of(reads("acquire.gpu", "", {{0, 0}, {0, 1}, {0, 0}, {0, 1}})), disagree));
 }
 
 // Two threads write two variables in opposite orders, and each variable keeps the first store of its thread.

@@ -40,9 +40,8 @@ constexpr std::array<RefusedRow, 22> kRefused{{
 }};
 
 Resolver find(std::string_view name) {
-  for (const auto group :
-       {integer_operations(), bit_operations(), float_operations(), compare_operations(), convert_operations(), move_operations(),
-        memory_operations(), multimem_operations(), atomic_operations(), control_operations(), warp_operations()}) {
+  static const auto kGroups = operation_groups();
+  for (const auto group : kGroups) {
     for (const OperationRow& row : group)
       if (row.name == name) return row.resolve;
   }
@@ -55,6 +54,12 @@ Resolver find(std::string_view name) {
 }
 
 }  // namespace
+
+std::vector<std::span<const OperationRow>> operation_groups() {
+  return {integer_operations(), bit_operations(),     float_operations(),  compare_operations(),
+          convert_operations(), move_operations(),    memory_operations(), multimem_operations(),
+          atomic_operations(),  control_operations(), warp_operations()};
+}
 
 void require_known(std::string_view opcode, std::string_view text, std::uint32_t line) {
   for (const RefusedRow& row : kRefused) {

@@ -2,6 +2,7 @@
 
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "tests/software_gpu/instruction.h"
 #include "tests/software_gpu/modifiers.h"
@@ -29,6 +30,9 @@ struct OperationRow {
 [[nodiscard]] std::span<const OperationRow> atomic_operations();
 [[nodiscard]] std::span<const OperationRow> control_operations();
 [[nodiscard]] std::span<const OperationRow> warp_operations();
+
+// All of them.
+[[nodiscard]] std::vector<std::span<const OperationRow>> operation_groups();
 
 // Throws a Fault of kind refused or unknown_instruction if no group has an instruction of that name; `text` is its line.
 void require_known(std::string_view opcode, std::string_view text, std::uint32_t line);

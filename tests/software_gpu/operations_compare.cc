@@ -178,8 +178,9 @@ constexpr std::array<std::string_view, 6> kProperties{"finite", "infinite", "num
 template <class T>
 void test_property(Thread& thread, const Instruction& in) {
   const T value = thread.get<T>(in.s[0]);
-  const std::array<bool, 6> has{std::isfinite(value), std::isinf(value),    !std::isnan(value),
-                                std::isnan(value),    std::isnormal(value), std::fpclassify(value) == FP_SUBNORMAL};
+  const bool is_normal = std::isnormal(value) || std::fpclassify(value) == FP_ZERO;  // zeros count as normal
+  const std::array<bool, 6> has{std::isfinite(value), std::isinf(value), !std::isnan(value),
+                                std::isnan(value),    is_normal,         std::fpclassify(value) == FP_SUBNORMAL};
   thread.set_bits(in.d[0], has[in.detail] ? 1 : 0);
 }
 

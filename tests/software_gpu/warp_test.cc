@@ -64,6 +64,24 @@ TEST(Warp, VotesReductionsAndMatches) {
             std::vector<U32>(32, 1));
 }
 
+TEST(Warp, ALaneIsElectedAndLanesKnowWhoIsActive) {
+  const auto elected = results_of("elect.sync %r1|%p1, -1; @%p1 add.u32 %r1, %r1, 100;", 64, 1);
+  const auto others =
+      results_of("setp.lt.u32 %p0, %r0, 5; mov.u32 %r1, 9; @%p0 bra DONE; elect.sync %r1|%p1, 0xffffffe0;\nDONE:", 32, 1);
+  for (U32 i = 0; i < 64; ++i) EXPECT_EQ(elected[i], i % 32 == 0 ? 100 : 0);
+  for (U32 i = 0; i < 32; ++i) EXPECT_EQ(others[i], i < 5 ? 9 : 5);
+  // Lanes that have just met are active together, unless the weakness of a seed separates them.
+  const std::string meet_and_ask = "bar.warp.sync -1; activemask.b32 %r1;";
+  EXPECT_EQ(results_of(meet_and_ask, 32, 1, false), std::vector<U32>(32, ~0U));
+  bool have_differed = false;
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    const auto active = results_of(meet_and_ask, 32, seed);
+    for (U32 lane = 0; lane < 32; ++lane) EXPECT_EQ((active[lane] >> lane) & 1, 1U);
+    have_differed = have_differed || active != std::vector<U32>(32, ~0U);
+  }
+  EXPECT_TRUE(have_differed);
+}
+
 TEST(Warp, ExitedLanesAreNotWaitedFor) {
   const std::string code = "setp.ge.u32 %p0, %r0, 8; @%p0 exit; bar.sync 0; redux.sync.add.u32 %r1, %r0, -1;";
   for (std::uint64_t seed = 1; seed <= 10; ++seed) EXPECT_EQ(results_of(code, 64, seed)[3], 28U);

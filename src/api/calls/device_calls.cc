@@ -56,11 +56,13 @@ Result<cuda::Stream> cuda_stream_of(setoStream_t stream) {
   return std::bit_cast<cuda::Stream>(stream);
 }
 
-Status issue(setoComm& comm, const TransferBatch& batch, const std::vector<setoStream_t>& streams, const CallerMark& mark) {
+Status issue(setoComm& comm, const TransferBatch& batch, const std::vector<setoStream_t>& streams, const CallerMark& mark,
+             bool is_alone) {
   const CallGuard guard(comm);
   if (comm.usable.load(std::memory_order_acquire) == nullptr) return comm.why_unusable();
   TransferRequest request{batch};
   request.mark = mark;
+  request.is_alone = is_alone;
   SETO_ASSIGN(request.stream, cuda_stream_of(streams.front()));
   for (std::size_t i = 1; i < streams.size(); ++i) {
     SETO_ASSIGN(request.joined.emplace_back(), cuda_stream_of(streams[i]));
@@ -121,7 +123,7 @@ Status queue(const DeviceMessages& call, Add add) {
 
 Status issue_on_device(setoComm& comm, const Call& call, setoStream_t stream) {
   SETO_ASSIGN(const cuda::Stream cuda_stream, cuda_stream_of(stream));
-  return comm.device->enqueue({&call, 1}, cuda_stream);
+  return comm.device->enqueue({&call, 1}, cuda_stream, true);
 }
 
 Status issue_on_device(const DeviceMessages& call, Transfer transfer) {
@@ -129,14 +131,14 @@ Status issue_on_device(const DeviceMessages& call, Transfer transfer) {
   SETO_TRY(refuse_lone_self(transfer, call.comm->rank));
   TransferBatch batch;
   batch.add(std::move(transfer), call.deadline_ms);
-  return issue(*call.comm, batch, {call.stream}, call.mark);
+  return issue(*call.comm, batch, {call.stream}, call.mark, true);
 }
 
 Status issue_on_device(const DeviceMessages& call, std::vector<Transfer> exchange) {
   if (group_depth() > 0) return queue(call, [&](TransferBatch& batch) { batch.add(std::move(exchange), call.deadline_ms); });
   TransferBatch batch;
   batch.add(std::move(exchange), call.deadline_ms);
-  return issue(*call.comm, batch, {call.stream}, call.mark);
+  return issue(*call.comm, batch, {call.stream}, call.mark, true);
 }
 
 Status queue_on_device(setoComm_t comm, const Call& call, setoStream_t stream) {
@@ -180,7 +182,7 @@ Status launch_queued() {
     }
   };
   for (const QueuedMessages& queued : messages)
-    guarded(*queued.comm, [&] { return issue(*queued.comm, queued.batch, queued.streams, queued.mark); });
+    guarded(*queued.comm, [&] { return issue(*queued.comm, queued.batch, queued.streams, queued.mark, false); });
   for (const Batch& batch : batches) guarded(*batch.comm, [&] { return launch(batch); });
   if (missing != nullptr && first.ok()) std::rethrow_exception(missing);
   return first;

@@ -18,17 +18,11 @@
 namespace seto {
 namespace {
 
-constexpr std::uint32_t kMostBlocks = 32;  // of a call
-// The same where messages cross hosts: a call may take a second between sites, and a minute while a path is cut. Until then its
-// blocks keep their places on the GPU.
-constexpr std::uint32_t kMostBlocksBetweenHosts = 2;
 constexpr std::uint64_t kLookAtPeersMs = 20;    // while a kernel runs
 constexpr std::uint64_t kStopMs = 10'000;       // for kernels to end after they were stopped
 constexpr std::uint64_t kAbandonedMs = 30'000;  // for ranks that may be dead to say that they are gone
 
 static_assert(kStagedMessages >= kWorkspaceSize);  // DeviceShapes cuts for one size; messages lie behind it
-
-bool is_one_host(const Tiers& tiers) { return tiers.count() == 1 && tiers.kind(0) == TierKind::node; }
 
 }  // namespace
 
@@ -76,8 +70,7 @@ Result<std::string> DeviceCommunicator::map_workspaces(const std::vector<RankSta
 Status DeviceCommunicator::make_parts(const std::vector<RankStatement>& statements) {
   const ContextScope scope(*gpu_);
   SETO_TRY(scope.status());
-  SETO_ASSIGN(const std::uint32_t blocks,
-              blocks_of(statements, is_one_host(control_->tiers()) ? kMostBlocks : kMostBlocksBetweenHosts));
+  SETO_ASSIGN(const std::uint32_t blocks, blocks_of(statements, control_->tiers()));
   LaunchOrder* const among = shares_gpu(statements, control_->rank()) ? nullptr : &gpu_->launch_order();
   SETO_ASSIGN(parts_->launches, Launches::create(*gpu_, control_->order(), blocks, among));
   if (pairs_.any()) {  // also where this rank reaches all others: operations have the same numbers on all ranks
@@ -182,25 +175,36 @@ Status DeviceCommunicator::guarded(const Launch& launch) {
   }
 }
 
-Status DeviceCommunicator::enqueue(std::span<const Call> calls, cuda::Stream stream) {
-  return guarded([&] { return enqueue_all(calls, stream); });
+Status DeviceCommunicator::enqueue(std::span<const Call> calls, cuda::Stream stream, bool is_alone) {
+  return guarded([&] { return enqueue_all(calls, stream, is_alone); });
+}
+
+Result<std::uint64_t> DeviceCommunicator::capture_of(cuda::Stream stream, const ContextScope& scope) const {
+  SETO_TRY(scope.status());
+  SETO_TRY(check_stream(*gpu_, stream));
+  return parts_->launches->capture_of(stream);
 }
 
 Status DeviceCommunicator::enqueue(const TransferRequest& request) {
   return guarded([&] {
-    Status status = launch(request);
+    const ContextScope scope(*gpu_);
+    const Result<std::uint64_t> capture = capture_of(request.stream, scope);
+    if (request.is_alone && scope.status().ok() && is_refused_by_capture(capture.status())) return capture.status();
+    Status status = capture.ok() ? launch(request, capture.value()) : capture.status();
     return status.ok() ? status : end_with(status, "sends and receives");
   });
 }
 
-Status DeviceCommunicator::enqueue_all(std::span<const Call> calls, cuda::Stream stream) {
+Status DeviceCommunicator::enqueue_all(std::span<const Call> calls, cuda::Stream stream, bool is_alone) {
   const ContextScope scope(*gpu_);
-  Status status = scope.status();
+  const Result<std::uint64_t> capture = capture_of(stream, scope);
+  if (is_alone && scope.status().ok() && is_refused_by_capture(capture.status())) return capture.status();
+  Status status = capture.status();
   const Call* last = &calls.front();
   for (const Call& call : calls) {
     if (!status.ok()) break;
     last = &call;
-    status = add(call, stream);
+    status = add(call, stream, capture.value());
   }
   Status launched = parts_->launches->flush();  // also those before a wrong call
   if (status.ok()) status = std::move(launched);
@@ -241,11 +245,9 @@ void DeviceCommunicator::fail_without_memory() {
                  control_->rank());
 }
 
-Status DeviceCommunicator::add(const Call& call, cuda::Stream stream) {
+Status DeviceCommunicator::add(const Call& call, cuda::Stream stream, std::uint64_t capture) {
   SETO_TRY(check(call, control_->rank(), control_->ranks()));
-  SETO_TRY(check_stream(*gpu_, stream));
   SETO_TRY(check_buffers(*gpu_, call, control_->rank(), control_->ranks()));
-  SETO_ASSIGN(const std::uint64_t capture, parts_->launches->capture_of(stream));
   SETO_ASSIGN(std::shared_ptr<DeviceShape> shape, parts_->shapes->find(call, parts_->launches->ended()));
   SETO_ASSIGN(shape, parts_->multicast->find(call, shape, parts_->launches->ended()));
   SETO_TRY(parts_->launches->make_room(*shape, stream, capture));
@@ -322,14 +324,10 @@ Status DeviceCommunicator::set_buffers(const Call& call, Launches::Request& requ
   return {};
 }
 
-Status DeviceCommunicator::launch(const TransferRequest& asked) {
+Status DeviceCommunicator::launch(const TransferRequest& asked, std::uint64_t capture) {
   for (const Transfer& transfer : asked.batch.transfers()) SETO_TRY(check(transfer, control_->ranks()));
-  const ContextScope scope(*gpu_);
-  SETO_TRY(scope.status());
-  SETO_TRY(check_stream(*gpu_, asked.stream));
   for (const cuda::Stream joined : asked.joined) SETO_TRY(check_stream(*gpu_, joined));
   for (const Transfer& transfer : asked.batch.transfers()) SETO_TRY(check_buffers(*gpu_, transfer));
-  SETO_ASSIGN(const std::uint64_t capture, parts_->launches->capture_of(asked.stream));
   Launches::Request request;
   SETO_ASSIGN(request.shape, parts_->transfers->find(asked.batch, parts_->launches->ended()));
   request.transfers.exchange = parts_->transfers->number_exchanges(asked.batch);

@@ -22,6 +22,7 @@ struct TransferRequest {
   cuda::Stream stream = nullptr;
   std::vector<cuda::Stream> joined{};  // other streams that its calls name
   CallerMark mark{};
+  bool is_alone = false;  // no call of a group
 };
 
 // One rank's end of a communicator on device memory: its calls launch kernels on streams of CUDA, and return. The communicator
@@ -41,8 +42,9 @@ class DeviceCommunicator final : public Watched {
 
   // Launches calls of a group on the stream, in their order and in as few kernels as possible. A call that is wrong ends the
   // communicator on all ranks, because no kernel of this rank could tell theirs. So does one for which the process has no memory
-  // (std::bad_alloc, which is thrown on).
-  Status enqueue(std::span<const Call> calls, cuda::Stream stream);
+  // (std::bad_alloc, which is thrown on). A call outside of groups (`is_alone`) that is refused because of a capture ends nothing:
+  // the caller can make it again, and until then the other ranks wait as for a late one.
+  Status enqueue(std::span<const Call> calls, cuda::Stream stream, bool is_alone = false);
   // Launches sends and receives, which take no operation number, with the same rules.
   Status enqueue(const TransferRequest& request);
   // A call of the thread was not launched because the process has no memory. Ends the communicator on all ranks; what needs
@@ -67,13 +69,15 @@ class DeviceCommunicator final : public Watched {
   // Where ranks are in several processes: all find whether each can read the buffers of all others.
   Status agree_on_lending(const std::vector<RankStatement>& statements, Bootstrap& bootstrap, Deadline until);
   Status measure_costs(Bootstrap& bootstrap, Deadline until);
-  Status add(const Call& call, cuda::Stream stream);
+  // The number of the capture that the stream takes part in, 0 if none.
+  Result<std::uint64_t> capture_of(cuda::Stream stream, const ContextScope& scope) const;
+  Status add(const Call& call, cuda::Stream stream, std::uint64_t capture);
   Status set_residual(const Call& call, Launches::Request& request, std::uint64_t capture) const;
   Status set_buffers(const Call& call, Launches::Request& request, std::uint64_t capture);
-  Status launch(const TransferRequest& request);
+  Status launch(const TransferRequest& request, std::uint64_t capture);
   template <class Launch>
   Status guarded(const Launch& launch);
-  Status enqueue_all(std::span<const Call> calls, cuda::Stream stream);
+  Status enqueue_all(std::span<const Call> calls, cuda::Stream stream, bool is_alone);
   Status end_with(const Status& reason, std::string_view call);
   Status first_failure();
   [[nodiscard]] bool is_busy() const { return parts_->launches->running() > 0 || (relay_ != nullptr && relay_->is_busy()); }

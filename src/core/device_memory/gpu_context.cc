@@ -41,6 +41,21 @@ bool takes_codecs(DataType type) {
   return false;
 }
 
+// A thread has no context either if its program has ignored that cudaSetDevice failed.
+std::string why_without_context(const cuda::Driver& driver) {
+  int count = 0;
+  if (driver.device_get_count.code(&count) != DriverCode::success) return "";
+  for (int device = 0; device < count; ++device) {
+    int mode = 0;
+    if (driver.device_get_attribute.code(&mode, cuda::DeviceAttribute::compute_mode, device) != DriverCode::success) continue;
+    if (static_cast<cuda::ComputeMode>(mode) == cuda::ComputeMode::shared) continue;
+    return ". GPU " + std::to_string(device) +
+           " may have refused one: its compute mode lets one process use it, or none (nvidia-smi -q -d COMPUTE shows it; "
+           "nvidia-smi -c DEFAULT as root lets processes share)";
+  }
+  return "";
+}
+
 }  // namespace
 
 Result<const cuda::Driver*> process_driver() {
@@ -80,7 +95,8 @@ Result<std::shared_ptr<GpuContext>> GpuContext::of_thread() {
   if (current == nullptr)
     return failure(Code::invalid_usage,
                    "no CUDA context is current in the thread that makes the communicator: call "
-                   "cudaSetDevice (or cuCtxSetCurrent) first, or use host memory");
+                   "cudaSetDevice (or cuCtxSetCurrent) first, or use host memory%s",
+                   why_without_context(*driver).c_str());
   cuda::DeviceNumber device = 0;
   SETO_TRY(driver->ctx_get_device(&device));
   SETO_ASSIGN(std::shared_ptr<GpuContext> gpu, of_device(device));

@@ -14,6 +14,11 @@ static_assert(std::is_trivially_copyable_v<RankStatement>);
 
 constexpr char kGood = '+', kBad = '-';
 
+constexpr std::uint32_t kMostBlocks = 32;  // of a call
+// The same where messages cross hosts: a call may take a second between sites, and a minute while a path is cut. Until then its
+// blocks keep their places on the GPU.
+constexpr std::uint32_t kMostBlocksBetweenHosts = 2;
+
 // A message begins with how it went. After kBad come the code and the text of the failure.
 std::string message_of(const Status& status, std::string content) {
   if (status.ok()) return kGood + std::move(content);
@@ -67,6 +72,12 @@ Result<std::uint32_t> blocks_of(const std::vector<RankStatement>& statements, st
   }
   return fewest;
 }
+
+Result<std::uint32_t> blocks_of(const std::vector<RankStatement>& statements, const Tiers& tiers) {
+  return blocks_of(statements, is_one_host(tiers) ? kMostBlocks : kMostBlocksBetweenHosts);
+}
+
+bool is_one_host(const Tiers& tiers) { return tiers.count() == 1 && tiers.kind(0) == TierKind::node; }
 
 std::uint64_t random_number() {
   std::uint64_t number = 0;

@@ -9,6 +9,7 @@
 #include "src/bootstrap/bootstrap.h"
 #include "src/core/choice/gpu_paths.h"
 #include "src/device/cuda/driver_memory.h"
+#include "src/topology/tiers.h"
 
 namespace seto {
 
@@ -33,6 +34,10 @@ struct RankStatement {
 
 // The blocks that a kernel of this communicator may have so that those of all ranks run at once, at most so many.
 Result<std::uint32_t> blocks_of(const std::vector<RankStatement>& statements, std::uint32_t most);
+// The same for kernels of collectives and messages, which have fewer where messages cross hosts.
+Result<std::uint32_t> blocks_of(const std::vector<RankStatement>& statements, const Tiers& tiers);
+
+[[nodiscard]] bool is_one_host(const Tiers& tiers);
 
 // Another rank of the process of this one uses its GPU.
 [[nodiscard]] bool shares_gpu(const std::vector<RankStatement>& statements, Rank rank);

@@ -196,7 +196,7 @@ class Modelling final {
            duration_text(slowest.hop_seconds) + " for a hop, " + rate_words(slowest.bytes_per_second) +
            "), which a job replaces by what it measures; from 16 KiB on messages are read in the buffers of the peers where the "
            "plan "
-           "permits it, the others go through slots for all stages, 4 MiB of them");
+           "permits it, the others go through slots for all stages, 3.75 MiB of them");
   }
 
   const std::vector<GpuPlace>& gpus_;

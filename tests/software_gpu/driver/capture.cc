@@ -65,15 +65,19 @@ std::shared_ptr<Graph> StandIn::end_capture(Stream& stream) {
   return capture->graph;
 }
 
+Stream* StandIn::captured_before(const Stream& stream) const {
+  if (&stream != &stream.context->legacy) return nullptr;
+  for (Stream* const other : streams_of(*stream.context))
+    if (other->capture != nullptr && (other->flags & cuda::kStreamNonBlocking) == 0) return other;
+  return nullptr;
+}
+
 void StandIn::check_capture(Stream& stream) {
   if (stream.capture != nullptr && stream.capture->invalid) throw DriverError(DriverCode::stream_capture_invalidated);
-  // The legacy stream would wait for all blocking streams.
-  if (&stream != &stream.context->legacy) return;
-  for (Stream* const other : streams_of(*stream.context)) {
-    if (other->capture == nullptr || (other->flags & cuda::kStreamNonBlocking) != 0) continue;
-    other->capture->invalid = true;
-    throw DriverError(DriverCode::stream_capture_implicit);
-  }
+  Stream* const other = captured_before(stream);
+  if (other == nullptr) return;
+  other->capture->invalid = true;
+  throw DriverError(DriverCode::stream_capture_implicit);
 }
 
 void StandIn::refuse_in_capture(Stream& stream, const char* why) {

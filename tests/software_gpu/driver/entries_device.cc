@@ -23,9 +23,10 @@ void driver_get_version(StandIn& s, int* version) { give(version, s.settings().v
 void device_get_count(StandIn& s, int* count) { give(count, s.settings().gpus); }
 void device_get(StandIn& s, DeviceNumber* device, int number) { give(device, s.gpu_of(number)); }
 
+bool is_slice(const StandIn& s, DeviceNumber device) { return s.gpu_of(device) < s.settings().multi_instance; }
+
 void device_get_name(StandIn& s, char* name, int size, DeviceNumber device) {
-  const bool slice = s.gpu_of(device) == 0 && s.settings().multi_instance;
-  std::snprintf(name, static_cast<std::size_t>(size), "%s", slice ? "Software GPU MIG 1g.10gb" : "Software GPU");
+  std::snprintf(name, static_cast<std::size_t>(size), "%s", is_slice(s, device) ? "Software GPU MIG 1g.10gb" : "Software GPU");
 }
 
 void device_get_uuid(StandIn& s, cuda::DeviceUuid* uuid, DeviceNumber device) {
@@ -87,7 +88,8 @@ void device_get_attribute(StandIn& s, int* value, DeviceAttribute attribute, Dev
 }
 
 void device_get_pci_bus_id(StandIn& s, char* text, int size, DeviceNumber device) {
-  std::snprintf(text, static_cast<std::size_t>(size), "0000:%02X:00.0", 0x1AU + s.gpu_of(device));
+  const std::uint32_t place = is_slice(s, device) ? 0 : s.gpu_of(device);  // slices have that of their GPU
+  std::snprintf(text, static_cast<std::size_t>(size), "0000:%02X:00.0", 0x1AU + place);
 }
 
 bool reaches(const StandIn& s, std::uint32_t from, std::uint32_t to) {
@@ -109,6 +111,7 @@ void device_primary_ctx_retain(StandIn& s, cuda::Context* context, DeviceNumber 
   Context& primary = s.primary(s.gpu_of(device));
   if (s.settings().compute_mode == static_cast<int>(cuda::ComputeMode::prohibited))
     throw DriverError(DriverCode::device_unavailable, "the compute mode is prohibited");
+  if (primary.references == 0) s.claim(primary);
   ++primary.references;
   *context = handle_of(primary);
 }

@@ -59,9 +59,14 @@ CaptureStatus status_of(const Stream& stream) {
   return stream.capture->invalid ? CaptureStatus::invalidated : CaptureStatus::active;
 }
 
+// A question about the legacy stream fails while a stream that it would wait for is being captured. It invalidates nothing.
+void check_question(const StandIn& s, const Stream& stream) {
+  if (s.captured_before(stream) != nullptr) throw DriverError(DriverCode::stream_capture_implicit);
+}
+
 void stream_is_capturing(StandIn& s, cuda::Stream handle, CaptureStatus* status) {
-  Stream& stream = s.stream_of(handle);
-  if (&stream == &stream.context->legacy) s.check_capture(stream);
+  const Stream& stream = s.stream_of(handle);
+  check_question(s, stream);
   give(status, status_of(stream));
 }
 
@@ -69,6 +74,7 @@ void stream_is_capturing(StandIn& s, cuda::Stream handle, CaptureStatus* status)
 void stream_get_capture_info(StandIn& s, cuda::Stream handle, CaptureStatus* status, std::uint64_t* number, cuda::Graph* graph,
                              const cuda::GraphNode** nodes, const CUgraphEdgeData_st** edges, std::size_t* count) {
   const Stream& stream = s.stream_of(handle);
+  check_question(s, stream);
   give(status, status_of(stream));
   if (stream.capture != nullptr) give(number, stream.capture->number);
   if (graph != nullptr) *graph = nullptr;

@@ -12,6 +12,7 @@
 
 #include "src/device/cuda/driver_types.h"
 #include "tests/software_gpu/driver/driver_error.h"
+#include "tests/software_gpu/driver/gpu_claim.h"
 #include "tests/software_gpu/program.h"
 
 namespace seto::software_gpu::driver {
@@ -76,7 +77,8 @@ struct Event {
 struct Context {
   std::uint32_t gpu = 0;
   std::uint32_t references = 0;
-  std::uint64_t peers = 0;  // a bit for each GPU whose memory was made accessible
+  std::unique_ptr<GpuClaim> claim{};  // where the compute mode is exclusive
+  std::uint64_t peers = 0;            // a bit for each GPU whose memory was made accessible
   std::optional<DriverError> failed{};
   Stream legacy{};
   std::map<std::uint32_t, Done> queues{};  // the last operation in each hardware queue

@@ -77,11 +77,20 @@ std::vector<std::uint64_t> peers_of(const std::string& text, std::uint32_t gpus)
   return peers;
 }
 
-int compute_mode_of(const std::string& text) {
-  if (text == "default") return 0;
-  if (text == "prohibited") return 2;
-  if (text != "exclusive") refuse("SOFTWARE_GPU_COMPUTE_MODE", text);
-  return 3;
+// "exclusive:/tmp/x": processes that name the same folder exclude each other; with "exclusive" the GPUs only say that they do.
+void take_compute_mode(Settings& settings, const std::string& text) {
+  static const std::string kExclusive = "exclusive";
+  if (text == "default") return;
+  settings.compute_mode = text == "prohibited" ? 2 : 3;
+  if (text == "prohibited" || text == kExclusive) return;
+  if (!text.starts_with(kExclusive + ":")) refuse("SOFTWARE_GPU_COMPUTE_MODE", text);
+  settings.exclusive_folder = text.substr(kExclusive.size() + 1);
+}
+
+// Slices of a GPU do not reach each other's memory, nor that of other GPUs.
+void separate_slices(std::vector<std::uint64_t>& peers, std::uint32_t slices) {
+  const std::uint64_t all_slices = (std::uint64_t{1} << slices) - 1;
+  for (std::uint32_t gpu = 0; gpu < peers.size(); ++gpu) peers[gpu] &= gpu < slices ? std::uint64_t{1} << gpu : ~all_slices;
 }
 
 bool multicast_of(const std::string& text) {
@@ -141,8 +150,10 @@ Settings Settings::of_environment() {
   read("SOFTWARE_GPU_MULTI_INSTANCE", settings.multi_instance);
   read("SOFTWARE_GPU_WAIT_SECONDS", settings.wait_seconds);
   read("CUDA_LAUNCH_BLOCKING", settings.launch_blocking);
-  settings.compute_mode = compute_mode_of(text_of("SOFTWARE_GPU_COMPUTE_MODE", "default"));
+  take_compute_mode(settings, text_of("SOFTWARE_GPU_COMPUTE_MODE", "default"));
   settings.peers = peers_of(text_of("SOFTWARE_GPU_PEERS", "all"), settings.gpus);
+  if (settings.multi_instance > settings.gpus) refuse("SOFTWARE_GPU_MULTI_INSTANCE", std::to_string(settings.multi_instance));
+  separate_slices(settings.peers, settings.multi_instance);
   settings.errors = parse_errors(text_of("SOFTWARE_GPU_ERRORS", ""));
   settings.delays = delays_of(text_of("SOFTWARE_GPU_DELAYS", ""));
   read("SOFTWARE_GPU_MAPPING_WAITS", settings.mapping_waits);

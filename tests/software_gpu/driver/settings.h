@@ -29,7 +29,8 @@ struct Settings {
   int version = 13000;
   int capability = 90;
   int compute_mode = 0;
-  bool multi_instance = false;       // GPU 0 is a slice of a GPU
+  std::string exclusive_folder;      // of locks by which processes exclude each other; empty: they do not
+  std::uint32_t multi_instance = 0;  // so many GPUs, from 0, are slices of one GPU
   bool launch_blocking = false;      // CUDA_LAUNCH_BLOCKING
   std::uint32_t wait_seconds = 60;   // a call that waits for longer than this fails
   std::vector<std::uint64_t> peers;  // for each GPU a bit for each GPU whose memory it can reach

@@ -131,8 +131,13 @@ void StandIn::drop_context(Context& context) {
   context.queues.clear();
   context.failed.reset();
   context.peers = 0;
+  context.claim.reset();
   context.legacy = {};
   context.legacy.context = &context;
+}
+
+void StandIn::claim(Context& context) {
+  if (!settings_.exclusive_folder.empty()) context.claim = std::make_unique<GpuClaim>(settings_.exclusive_folder, context.gpu);
 }
 
 std::uint64_t StandIn::peers_into(std::uint32_t gpu) const {

@@ -49,6 +49,8 @@ class StandIn final {
   [[nodiscard]] Context* current_or_null() const;
   void set_current(Context* context);
   void drop_context(Context& context);
+  // Where the compute mode is exclusive: throws if another process has a context on the GPU.
+  void claim(Context& context);
   // GPUs have NVLink multicast: those of compute capability 9.0 or later, unless the settings say no.
   [[nodiscard]] bool has_multicast() const { return settings_.multicast && settings_.capability >= 90; }
   // GPUs that were given access to all memory of this one.
@@ -76,6 +78,8 @@ class StandIn final {
   void begin_capture(Stream& stream, cuda::CaptureMode mode);
   std::shared_ptr<Graph> end_capture(Stream& stream);
   void check_capture(Stream& stream);
+  // A stream that is being captured and that the legacy stream would wait for; null for all other streams.
+  [[nodiscard]] Stream* captured_before(const Stream& stream) const;
   // Fails, and ends with that what is being captured into a graph.
   void refuse_in_capture(Stream& stream, const char* why);
   void check_unsafe_call(const std::string& name);

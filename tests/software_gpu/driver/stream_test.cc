@@ -6,6 +6,8 @@
 
 #include "src/base/clock.h"
 #include "tests/software_gpu/driver/driver_test.h"
+#include "tests/software_gpu/driver/process_channel.h"
+#include "tests/support/child_process.h"
 
 namespace seto::software_gpu::driver {
 namespace {
@@ -233,6 +235,35 @@ TEST_F(Streams, CallsThatWaitForKernels) {
   expect_waits_for_kernel("load", [&] { return driver().module_load_data(&module, kTestKernels); });
   expect_waits_for_kernel("unload", [&] { return driver().module_unload(module); });
   expect_waits_for_kernel("synchronize", [&] { return driver().ctx_synchronize(); });
+}
+
+// NVIDIA's manual says that cuMemUnmap is synchronous in most cases, and nothing about cuIpcCloseMemHandle. The stand-in always
+// waits, which is the worst that a driver can do to ranks whose kernels wait for each other.
+TEST_F(Streams, UnmappingAndClosingWaitForKernels) {
+  SETO_NEEDS_STAND_IN();
+  constexpr std::size_t kPiece = 2 << 20;
+  const Channel channel;
+  testing::ChildProcess exporter([&] {
+    start();
+    Message message;
+    EXPECT_TRUE(ok(driver().ipc_get_mem_handle(&message.handle, allocate(kPiece))));
+    channel.send(1, message);
+    (void)channel.receive(1);  // the memory stays until then
+    return true;
+  });
+  start();
+  cuda::DevicePointer imported = 0;
+  ASSERT_TRUE(ok(driver().ipc_open_mem_handle(&imported, channel.receive(0).handle, cuda::kIpcLazyPeerAccess)));
+  const cuda::AllocationProperties properties;
+  cuda::MemoryHandle handle = 0;
+  ASSERT_TRUE(ok(driver().mem_create(&handle, kPiece, &properties, 0)));
+  const cuda::DevicePointer mapped = map(handle, kPiece, 0);
+  expect_waits_for_kernel("unmap", [&] { return driver().mem_unmap(mapped, kPiece); });
+  expect_waits_for_kernel("close", [&] { return driver().ipc_close_mem_handle(imported); });
+  EXPECT_TRUE(ok(driver().mem_address_free(mapped, kPiece)));
+  EXPECT_TRUE(ok(driver().mem_release(handle)));
+  channel.send(0, {});
+  EXPECT_TRUE(exporter.wait());
 }
 
 TEST_F(Streams, LaunchesBlockIfTheUserSaysSo) {
