@@ -65,7 +65,20 @@ TEST(RankStatements, RanksOfAProcessShareTheBlocksOfTheirGpu) {
   statements[1].process = statements[0].process;
   EXPECT_EQ(blocks_of(statements, Tiers::flat(2)).value(), 4U);
   statements[0].resident_blocks = statements[1].resident_blocks = 1;
-  EXPECT_EQ(blocks_of(statements, Tiers::flat(2)).status().code(), Code::unavailable);
+  const Status refused = blocks_of(statements, Tiers::flat(2)).status();
+  EXPECT_EQ(refused.code(), Code::unavailable);
+  EXPECT_NE(refused.text().find("2 ranks of one process share GPU 0"), std::string_view::npos) << refused.text();
+  EXPECT_NE(refused.text().find("put fewer ranks on it"), std::string_view::npos) << refused.text();
+}
+
+TEST(RankStatements, OnlyRanksOfOneProcessShareAGpuAtTheSameTime) {
+  std::vector<RankStatement> statements = statements_of({9, 9, 9});
+  statements[1].gpu = statements[0].gpu;
+  EXPECT_FALSE(shares_gpu(statements, 0));
+  statements[1].process = statements[0].process;
+  EXPECT_TRUE(shares_gpu(statements, 0));
+  EXPECT_TRUE(shares_gpu(statements, 1));
+  EXPECT_FALSE(shares_gpu(statements, 2));
 }
 
 }  // namespace
