@@ -170,6 +170,11 @@ std::uint64_t MachineDevices::traffic() {
   return bytes;
 }
 
+std::uint64_t MachineDevices::flags_of(std::size_t rank) {
+  const software_gpu::Allocation* const memory = machine_.addresses().find(ranks_[rank].workspace);
+  return memory == nullptr ? 0 : memory->releases;
+}
+
 void MachineDevices::run(std::vector<std::vector<DeviceMemory>>& operations) {
   std::vector<std::vector<Copies>> copies(operations.size());
   for (std::size_t operation = 0; operation < operations.size(); ++operation)
@@ -177,6 +182,12 @@ void MachineDevices::run(std::vector<std::vector<DeviceMemory>>& operations) {
       copies[operation].push_back(copies_of(rank, operations[operation][rank]));
   std::vector<std::size_t> launched(ranks_.size(), 0);
   std::vector<std::size_t> scribbled(ranks_.size(), 0);
+  if (setup_.turns_alone > 0) {
+    launch(0, 0, 1, operations[0][0], copies[0][0]);
+    launched[0] = 1;
+    machine_.run_some(setup_.turns_alone);
+    for (std::size_t rank = 1; rank < ranks_.size(); ++rank) flags_sent_alone_ += flags_of(rank);
+  }
   do {
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
       if (is_running(rank)) continue;

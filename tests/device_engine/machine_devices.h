@@ -23,8 +23,9 @@ class MachineDevices final {
     bool scribbles = false;  // each rank inverts its input as soon as its kernel has ended, as a caller may
     // By rank, how many operations are one launch; empty: each is one. All operations then work on the memory of the first one.
     std::vector<std::uint32_t> fused{};
-    std::uint64_t exchanges = 0;  // of marked messages, as if so many were done
-    bool one_slot = false;        // marked messages have one slot in place of two
+    std::uint64_t exchanges = 0;    // of marked messages, as if so many were done
+    bool one_slot = false;          // marked messages have one slot in place of two
+    std::uint32_t turns_alone = 0;  // of warps of rank 0, before the other ranks begin their first operation
   };
   // The programs of all ranks for one call.
   struct Call {
@@ -41,6 +42,10 @@ class MachineDevices final {
   // Bytes that kernels have read and written since the start, in the callers' buffers, in scratch and in workspaces. Flags and
   // programs are not counted.
   [[nodiscard]] std::uint64_t traffic();
+  // Flags that a rank has got from all others since the start.
+  [[nodiscard]] std::uint64_t flags_of(std::size_t rank);
+  // Flags that rank 0 had sent when its turns alone were over.
+  [[nodiscard]] std::uint64_t flags_sent_alone() const { return flags_sent_alone_; }
 
  private:
   struct RankState {
@@ -64,6 +69,7 @@ class MachineDevices final {
   const software_gpu::Program* scribbling_ = nullptr;
   std::vector<RankState> ranks_;
   std::vector<std::uint64_t> buffers_;
+  std::uint64_t flags_sent_alone_ = 0;
 };
 
 }  // namespace seto::support

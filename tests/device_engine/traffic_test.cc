@@ -1,4 +1,4 @@
-// The bytes that compiled kernels move, against what their program needs.
+// The bytes that compiled kernels move, against what their program needs, and the flags that they send.
 
 #include <gtest/gtest.h>
 
@@ -66,6 +66,37 @@ TEST(KernelTraffic, IsWithin5PercentOfTheFloorFrom1MiB) {
     EXPECT_LE(ratio, 1.05) << job.text();
     EXPECT_GE(ratio, 0.999) << job.text();  // else something is not counted
   }
+}
+
+// A rank tells each other one that a message is there, that it has read one, and at last that it has done the operation. Rank 0
+// alone sends what depends on no other rank: with one exchange, all of its messages.
+TEST(KernelFlags, ASmallOneShotSumIsOneExchange) {
+  if (!has_kernels()) GTEST_SKIP() << needs_kernels();
+  struct Case {
+    const char* algorithm;
+    std::uint64_t messages;  // of a pair of ranks, in each direction
+    bool marked = false;
+  };
+  for (const std::uint64_t ranks : {2U, 3U, 8U})
+    for (const Case& one : {Case{"one_shot", 1}, Case{"two_shot", 2}, Case{"one_shot", 0, true}}) {
+      DeviceJob job{find_algorithm(one.algorithm, Collective::all_reduce), static_cast<int>(ranks), DataType::float32,
+                    ReduceOp::sum};
+      job.count = 24;
+      job.marked = one.marked;
+      ASSERT_TRUE(job.exists()) << job.text();
+      const std::vector<BoundProgram> programs = job.programs();
+      const std::string ptx = kernel_ptx(programs.front());
+      ASSERT_NE(ptx, "") << "the library has kernels, but not that of " << job.text();
+      std::vector<std::vector<DeviceMemory>> operations(1);
+      for (Rank rank = 0; rank < job.ranks; ++rank) operations[0].emplace_back(job, rank, 2);
+      MachineDevices devices({.ptx = ptx, .kernel = kernel_name(programs.front()), .weak = false, .turns_alone = 20'000},
+                             {{programs, job.cut()}});
+      devices.run(operations);
+      const std::uint64_t flags = one.marked ? 0 : 2 * one.messages + 1;  // marked words need none
+      for (std::uint64_t rank = 0; rank < ranks; ++rank)
+        EXPECT_EQ(devices.flags_of(rank), flags * (ranks - 1)) << job.text() << ", rank " << rank;
+      EXPECT_EQ(devices.flags_sent_alone(), one.marked ? 0 : ranks - 1) << job.text();
+    }
 }
 
 }  // namespace

@@ -25,6 +25,7 @@ struct Allocation {
   std::string name;                  // for reports
   std::uint64_t bytes_read = 0;      // by weak accesses of kernels, each thread counted
   std::uint64_t bytes_written = 0;
+  std::uint64_t releases = 0;                     // stores of other GPUs than the owner
   std::shared_ptr<MulticastTargets> multicast{};  // null: ordinary memory
   std::uint64_t multicast_offset = 0;             // of the first byte
 };
@@ -42,9 +43,10 @@ class AddressMap final {
   void check(std::uint64_t address, std::uint32_t bytes, std::uint32_t gpu, bool writes);
   // The same for a multimem address, which only multimem instructions may access: the places that it stands for.
   [[nodiscard]] std::vector<std::uint64_t> multicast_places(std::uint64_t address, std::uint32_t bytes, std::uint32_t gpu);
-  // Count bytes of the allocation of the last check().
+  // Count accesses of the allocation of the last check().
   void count_read(std::uint32_t bytes) { last_->bytes_read += bytes; }
   void count_written(std::uint32_t bytes) { last_->bytes_written += bytes; }
+  void count_release(std::uint32_t gpu) { last_->releases += gpu == last_->owner ? 0 : 1; }
 
  private:
   void find_access(std::uint64_t address, std::uint32_t bytes, std::uint32_t gpu);

@@ -94,7 +94,9 @@ void store_to(Thread& thread, const Instruction& in, const Location& location, B
   MemoryModel& memory = thread.block.machine.memory();
   if (location.space == Space::global) {
     memory.store(thread.memory, {location.address, bytes, in.order, in.scope}, value, write);
-    if (!is_strong(in.order)) thread.block.machine.addresses().count_written(bytes);
+    AddressMap& addresses = thread.block.machine.addresses();
+    if (!is_strong(in.order)) addresses.count_written(bytes);
+    if (in.order == Order::release) addresses.count_release(thread.block.place.gpu);
     return;
   }
   unsigned char copy[16];
