@@ -77,7 +77,7 @@ TEST(KernelFlags, ASmallOneShotSumIsOneExchange) {
     std::uint64_t messages;  // of a pair of ranks, in each direction
     bool marked = false;
   };
-  for (const std::uint64_t ranks : {2, 3, 8})
+  for (const std::uint64_t ranks : {2U, 3U, 8U})
     for (const Case& one : {Case{"one_shot", 1}, Case{"two_shot", 2}, Case{"one_shot", 0, true}}) {
       DeviceJob job{find_algorithm(one.algorithm, Collective::all_reduce), static_cast<int>(ranks), DataType::float32,
                     ReduceOp::sum};
