@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "src/core/device_memory/device_allocations.h"
+#include "src/core/device_memory/memory/device_allocations.h"
 #include "tests/device_memory/device_ranks.h"
 
 namespace seto::testing {

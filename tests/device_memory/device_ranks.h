@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "include/seto/seto.h"
-#include "src/core/device_memory/watching/launch_watcher.h"
+#include "src/core/device_memory/launch_watcher.h"
 #include "tests/cluster/thread_ranks.h"
 #include "tests/software_gpu/driver/driver_test.h"
 #include "tests/support/needs_kernels.h"

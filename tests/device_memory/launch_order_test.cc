@@ -71,7 +71,7 @@ TEST_F(DeviceLaunchOrder, ALaterCallTakesNoGpuFromAnEarlierOneThatWaits) {
       const auto wait = [](void* gate) { static_cast<const std::shared_future<void>*>(gate)->wait(); };
       EXPECT_TRUE(ok(mine.driver.launch_host_func(mine.cuda_stream, wait, const_cast<std::shared_future<void>*>(&opened))));
       issue();
-      // What was issued after the calls has run, so they would have begun, too.
+      // This work, issued after the calls, has run: without an order they would have begun, too.
       cuda::Stream third = nullptr;
       EXPECT_TRUE(ok(mine.driver.stream_create_with_priority(&third, cuda::kStreamNonBlocking, 0)));
       EXPECT_TRUE(ok(mine.driver.memset_d8_async(reinterpret_cast<cuda::DevicePointer>(mine.allocate(4)), 0, 4, third)));

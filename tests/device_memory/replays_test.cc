@@ -1,5 +1,5 @@
 // Replays of graphs whose peers never come, without a relay: their deadline, and the word by which the watcher sees them.
-#include "src/core/device_memory/watching/replays.h"
+#include "src/core/device_memory/replays.h"
 
 #include "tests/device_memory/device_faults.h"
 #include "tests/device_memory/lent_calls.h"

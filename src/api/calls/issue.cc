@@ -7,7 +7,7 @@
 #include "src/api/support/thread_group.h"
 #include "src/core/call/ids.h"
 #include "src/core/communicator/communicator.h"
-#include "src/core/device_memory/buffer_check.h"
+#include "src/core/device_memory/memory/buffer_check.h"
 
 namespace seto::api {
 namespace {

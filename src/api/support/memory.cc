@@ -10,7 +10,7 @@
 #include "src/api/support/settings.h"
 #include "src/base/log.h"
 #include "src/core/connect/transport_list.h"
-#include "src/core/device_memory/device_allocations.h"
+#include "src/core/device_memory/memory/device_allocations.h"
 #include "transports/named_memory.h"
 
 using namespace seto;       // NOLINT: the entries of the C API belong to no namespace

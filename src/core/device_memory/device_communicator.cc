@@ -8,10 +8,10 @@
 #include "src/base/log.h"
 #include "src/core/call/call_shape.h"
 #include "src/core/call/error_feedback.h"
-#include "src/core/device_memory/buffer_check.h"
 #include "src/core/device_memory/device_costs.h"
 #include "src/core/device_memory/launch_gate.h"
 #include "src/core/device_memory/lending/lent_buffers.h"
+#include "src/core/device_memory/memory/buffer_check.h"
 #include "src/core/gpu_direct/gpu_reach.h"
 #include "src/engine/kernels/device_launch.h"
 

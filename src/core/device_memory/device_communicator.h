@@ -8,10 +8,10 @@
 
 #include "src/bootstrap/bootstrap.h"
 #include "src/core/communicator/communicator.h"
+#include "src/core/device_memory/launch_watcher.h"
+#include "src/core/device_memory/overdue_launch.h"
 #include "src/core/device_memory/stream_users.h"
-#include "src/core/device_memory/watching/launch_watcher.h"
-#include "src/core/device_memory/watching/overdue_launch.h"
-#include "src/core/device_memory/watching/transfer_watch.h"
+#include "src/core/device_memory/transfer_watch.h"
 #include "src/core/progress/slow_call_warning.h"
 
 namespace seto {
@@ -42,8 +42,8 @@ class DeviceCommunicator final : public Watched {
 
   // Launches calls of a group on the stream, in their order and in as few kernels as possible. A call that is wrong ends the
   // communicator on all ranks, because no kernel of this rank could tell theirs. So does one for which the process has no memory
-  // (std::bad_alloc, which is thrown on). A call outside of groups (`is_alone`) that is refused because of a capture ends nothing:
-  // the caller can make it again, and until then the other ranks wait as for a late one.
+  // (std::bad_alloc, which is thrown on). A call outside of groups (`is_alone`) that is refused because of a capture ends
+  // nothing: the caller can make it again, and until then the other ranks wait as for a late one.
   Status enqueue(std::span<const Call> calls, cuda::Stream stream, bool is_alone = false);
   // Launches sends and receives, which take no operation number, with the same rules.
   Status enqueue(const TransferRequest& request);

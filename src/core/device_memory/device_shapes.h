@@ -10,7 +10,7 @@
 
 #include "src/core/call/collective_call.h"
 #include "src/core/choice/planner.h"
-#include "src/core/device_memory/device_arena.h"
+#include "src/core/device_memory/memory/device_arena.h"
 #include "src/core/device_relay/relay.h"
 #include "src/engine/device/device_lowering.h"
 #include "src/engine/kernels/device_launch.h"
@@ -24,8 +24,7 @@ struct TransferList;
 enum class PeerBuffers : std::uint8_t { out_of_reach, in_reach };
 
 // A call shape that is ready to be launched. Its program and its scalar lie in pinned memory, and are copied to the GPU in the
-// stream of the first launch: a stream of the library's own might share a queue of the hardware with work that waits for this
-// rank.
+// stream of the first launch: a stream of the library might share a hardware queue with work that waits for this rank.
 struct DeviceShape {
   kernels::Address program = 0;
   kernels::Address scalar = 0;

@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-#include "src/core/device_memory/watching/launch_watcher.h"
+#include "src/core/device_memory/launch_watcher.h"
 
 namespace seto {
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "src/core/device_memory/launch_gate.h"
-#include "src/core/device_memory/watching/launch_watcher.h"
+#include "src/core/device_memory/launch_watcher.h"
 
 namespace seto {
 namespace {

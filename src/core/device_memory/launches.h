@@ -16,7 +16,7 @@
 #include "src/core/communicator/operation_order.h"
 #include "src/core/device_memory/device_shapes.h"
 #include "src/core/device_memory/lending/lent_buffers.h"
-#include "src/core/device_memory/watching/replays.h"
+#include "src/core/device_memory/replays.h"
 #include "src/core/device_relay/relay.h"
 #include "src/core/progress/call_deadline.h"
 #include "src/core/record/recorder_entry.h"

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "src/core/device_memory/device_arena.h"
 #include "src/core/device_memory/gpu_context.h"
+#include "src/core/device_memory/memory/device_arena.h"
 #include "src/core/device_memory/rank_statement.h"
 #include "src/engine/device/device_channels.h"
 #include "src/engine/kernels/device_program.h"

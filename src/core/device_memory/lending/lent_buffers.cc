@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "src/core/device_memory/device_allocations.h"
+#include "src/core/device_memory/memory/device_allocations.h"
 
 namespace seto {
 namespace {

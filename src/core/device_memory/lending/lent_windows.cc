@@ -12,7 +12,7 @@
 #include <thread>
 #include <utility>
 
-#include "src/core/device_memory/device_arena.h"
+#include "src/core/device_memory/memory/device_arena.h"
 #include "src/core/device_memory/workspaces.h"
 #include "src/net/local_socket.h"
 

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "src/base/fork.h"
-#include "src/core/device_memory/device_allocations.h"
 #include "src/core/device_memory/launch_gate.h"
 #include "src/core/device_memory/lending/lent_buffers.h"
 #include "src/core/device_memory/lending/memory_importer.h"
+#include "src/core/device_memory/memory/device_allocations.h"
 #include "src/core/device_memory/rank_statement.h"
 #include "src/engine/device/lent_places.h"
 

@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "src/core/device_memory/device_allocations.h"
+#include "src/core/device_memory/memory/device_allocations.h"
 #include "src/engine/kernels/multicast/multicast_program.h"
 #include "src/net/local_socket.h"
 

@@ -1,4 +1,4 @@
-#include "src/core/device_memory/watching/overdue_launch.h"
+#include "src/core/device_memory/overdue_launch.h"
 
 #include <utility>
 

@@ -22,7 +22,7 @@ class OverdueLaunch final {
   // Whether it has said where it was, has ended, or has had the time to. `now`: after the last poll(). Else stops it once more.
   [[nodiscard]] bool has_answered(const Launches::State& now);
 
-  // Of the program when it was stopped.
+  // As it was when the program was stopped.
   [[nodiscard]] const Launches::State& state() const { return *state_; }
   // "waits for ...", of a collective.
   [[nodiscard]] std::string waits() const;

@@ -1,4 +1,4 @@
-#include "src/core/device_memory/device_allocations.h"
+#include "src/core/device_memory/memory/device_allocations.h"
 
 #include <iterator>
 #include <string>

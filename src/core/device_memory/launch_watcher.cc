@@ -1,4 +1,4 @@
-#include "src/core/device_memory/watching/launch_watcher.h"
+#include "src/core/device_memory/launch_watcher.h"
 
 #include <algorithm>
 #include <chrono>

@@ -1,4 +1,4 @@
-#include "src/core/device_memory/watching/transfer_watch.h"
+#include "src/core/device_memory/transfer_watch.h"
 
 #include <string>
 

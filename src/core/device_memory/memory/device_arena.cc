@@ -1,4 +1,4 @@
-#include "src/core/device_memory/device_arena.h"
+#include "src/core/device_memory/memory/device_arena.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,4 +1,4 @@
-#include "src/core/device_memory/watching/replays.h"
+#include "src/core/device_memory/replays.h"
 
 #include <atomic>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "src/core/device_memory/buffer_check.h"
+#include "src/core/device_memory/memory/buffer_check.h"
 
 #include <iterator>
 
