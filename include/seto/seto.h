@@ -16,11 +16,11 @@
  * - Blocking, host communicator: with stream NULL a call returns when the operation has ended on this rank, successful or not,
  *   and no peer can still write into its buffers. With a host stream it queues the operation and returns.
  * - Blocking, device communicator: every call queues on the CUDA stream; NULL is the legacy default stream. A call that is
- *   rejected ends the communicator on all ranks; outside of a group not one that a CUDA capture refuses (setoInvalidUsage): repeat
- *   it after the capture. setoRecvAny is not in this version. Messages of a group come before its collectives. Calls may be
- *   captured into a CUDA graph. The program orders replays with other calls of the communicator, by streams or events, and ends
- *   them before it destroys the communicator. A lost rank, an abort or a deadline ends replays: one may take as long as the calls
- *   of its kernel may, by their deadlineMs when it was captured; as long as the communicator allows where the host relays messages.
+ *   rejected ends the communicator on all ranks; outside of a group not one that a CUDA capture refuses (setoInvalidUsage):
+ *   repeat it after the capture. setoRecvAny is not in this version. Messages of a group come before its collectives. Calls may
+ *   be captured into a CUDA graph. The program orders replays with other calls of the communicator, by streams or events, and
+ *   ends them before it destroys the communicator. A lost rank, an abort or a deadline ends replays: one may take as long as
+ *   the calls of its kernel may, by their deadlineMs when captured; as long as the communicator allows, if the host relays.
  * - Lifetime: buffers must have an alignment that suits the type, and belong to the operation until it has ended. Arrays, strings
  *   and config structs are copied before the call returns.
  * - Counts are in elements, never in bytes. Zero elements is legal: the operation still matches and orders.
