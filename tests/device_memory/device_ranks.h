@@ -134,7 +134,7 @@ class DeviceMemory : public software_gpu::driver::StandInTest {
     });
   }
 
- private:
+ protected:
   // The rest of ended communicators goes when all ranks are gone, before the stand-in ends.
   static ::testing::AssertionResult all_is_freed() {
     const Deadline until = Deadline::after_ms(kPatienceMs);
@@ -143,6 +143,7 @@ class DeviceMemory : public software_gpu::driver::StandInTest {
     return ::testing::AssertionSuccess();
   }
 
+ private:
   int gpus_ = 1;
 };
 

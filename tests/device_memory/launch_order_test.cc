@@ -23,7 +23,7 @@ class DeviceLaunchOrder : public DeviceMemory {
     }
     ~Second() {
       EXPECT_TRUE(ok(mine_.driver.stream_synchronize(stream)));
-      EXPECT_TRUE(succeeded(setoCommDestroy(comm)));
+      if (comm != nullptr) (void)setoCommDestroy(comm);  // one that has failed says so again
       EXPECT_TRUE(ok(mine_.driver.stream_destroy(stream)));
     }
     Second(const Second&) = delete;
@@ -132,6 +132,7 @@ TEST_F(DeviceLaunchOrder, MessagesMeetInAnyOrder) {
 // Nothing waits for an event of a communicator that has ended.
 TEST_F(DeviceLaunchOrder, ACommunicatorMayEndBetweenCallsOfAnother) {
   start_gpus(kRanks);
+  std::barrier both(kRanks);
   on_ranks(kRanks, [&](DeviceRank& mine) {
     auto* const memory = mine.upload(all_of(1, 100));
     for (int round = 0; round < 3; ++round) {
@@ -139,9 +140,40 @@ TEST_F(DeviceLaunchOrder, ACommunicatorMayEndBetweenCallsOfAnother) {
         Second second(mine);
         ASSERT_TRUE(succeeded(double_it(memory, second.comm, second.stream, 100)));
       }
+      both.arrive_and_wait();
+      EXPECT_TRUE(all_is_freed()) << "the event of the second communicator is there";
+      both.arrive_and_wait();
       ASSERT_TRUE(succeeded(double_it(memory, mine.comm, mine.cuda_stream, 100)));
+      mine.synchronize();
     }
     EXPECT_EQ(mine.read(memory, 100), all_of(64, 100));
+  });
+}
+
+// Its kernel waits behind other work of the stream, and may never begin.
+TEST_F(DeviceLaunchOrder, ACommunicatorThatHasFailedKeepsNoOtherWaiting) {
+  start_gpus(kRanks);
+  std::promise<void> open;
+  const std::shared_future<void> opened = open.get_future().share();
+  on_ranks(kRanks, [&](DeviceRank& mine) {
+    Second second(mine);
+    auto* const memory = mine.upload(all_of(1, 100));
+    auto* const other = mine.upload(all_of(1, 100));
+    if (mine.rank == 0) {
+      const auto wait = [](void* gate) { static_cast<const std::shared_future<void>*>(gate)->wait(); };
+      EXPECT_TRUE(ok(mine.driver.launch_host_func(second.stream, wait, const_cast<std::shared_future<void>*>(&opened))));
+      EXPECT_TRUE(succeeded(double_it(other, second.comm, second.stream, 100)));
+      const Deadline until = Deadline::after_ms(kPatienceMs);
+      setoResult_t state = setoSuccess;
+      while (state == setoSuccess && !until.passed()) EXPECT_TRUE(succeeded(setoCommGetAsyncError(second.comm, &state)));
+      EXPECT_NE(state, setoSuccess) << "rank 1 has aborted it";
+    } else {
+      EXPECT_TRUE(succeeded(setoCommAbort(second.comm)));
+      second.comm = nullptr;
+    }
+    EXPECT_TRUE(succeeded(double_it(memory, mine.comm, mine.cuda_stream, 100)));
+    EXPECT_EQ(mine.read(memory, 100), all_of(2, 100)) << "while the kernel of the other one has not begun";
+    if (mine.rank == 0) open.set_value();
   });
 }
 

@@ -171,7 +171,7 @@ TEST_F(DeviceMissingMemory, CallsThatWereDroppedAreNotLaunched) {
   const ScriptedRanks ranks(1);
   const Members members(ranks.connected());
   OperationOrder order(members);
-  Result<std::unique_ptr<Launches>> made = Launches::create(*gpu.value(), order, 1, nullptr);
+  Result<std::unique_ptr<Launches>> made = Launches::create(*gpu.value(), order, 1, nullptr, nullptr);
   ASSERT_TRUE(ok(made.status()));
   Launches& launches = *made.value();
   Launches::Request request;

@@ -48,5 +48,34 @@ TEST_F(DeviceOverdue, AKernelThatCannotAnswerDelaysNoOtherDeadline) {
   });
 }
 
+// The GPU fails while the call is asked for whom it waits: that is the error, and it comes at once.
+TEST_F(DeviceOverdue, AGpuThatFailsBeforeTheAnswerIsSaid) {
+  SETO_NEEDS_STAND_IN();
+  start_gpus(2, {{"SOFTWARE_GPU_MULTIPROCESSORS", "1"}});
+  const cuda::Kernel wait_for_flag = kernel("wait_for_flag");
+  std::barrier both(2);
+  on_ranks(2, [&](DeviceRank& mine) {
+    auto* const memory = mine.upload(std::vector<float>(kCount, 1));
+    both.arrive_and_wait();
+    if (mine.rank == 0) {
+      const cuda::Stream of_user = make_stream();
+      unsigned* const words = pinned_words(2);
+      unsigned *flag = words, *ended = words + 1;
+      ASSERT_TRUE(ok(launch(wait_for_flag, 2, 1024, of_user, flag, ended)));
+      EXPECT_TRUE(succeeded(sum_in_vain(mine, memory)));
+      const Deadline overdue = Deadline::after_ms(600);
+      while (!overdue.passed()) std::this_thread::yield();
+      inject("cuEventQuery:719:1-");
+      expect_failed(mine, "the kernel of rank 0 failed");
+      inject("");
+      __atomic_store_n(flag, 1U, __ATOMIC_RELEASE);
+      EXPECT_TRUE(ok(mine.driver.stream_synchronize(of_user)));
+    } else {
+      expect_failed(mine, "the kernel of rank 0 failed");
+    }
+    abort(mine);
+  });
+}
+
 }  // namespace
 }  // namespace seto::testing

@@ -21,7 +21,7 @@ class DeviceWorkspaces : public DeviceMemory {
       Result<std::unique_ptr<Workspaces>> made = Workspaces::create(gpu.value());
       ASSERT_TRUE(ok(made.status()));
       places_.push_back({gpu.value(), std::move(made).value()});
-      EXPECT_TRUE(ok(places_.back().workspaces->describe(statements_.emplace_back())));
+      places_.back().workspaces->describe(statements_.emplace_back());
     }
   }
   Workspaces& join(std::size_t rank, const std::vector<bool>& nearby) {

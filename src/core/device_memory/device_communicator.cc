@@ -72,7 +72,7 @@ Status DeviceCommunicator::make_parts(const std::vector<RankStatement>& statemen
   SETO_TRY(scope.status());
   SETO_ASSIGN(const std::uint32_t blocks, blocks_of(statements, control_->tiers()));
   LaunchOrder* const among = shares_gpu(statements, control_->rank()) ? nullptr : &gpu_->launch_order();
-  SETO_ASSIGN(parts_->launches, Launches::create(*gpu_, control_->order(), blocks, among));
+  SETO_ASSIGN(parts_->launches, Launches::create(*gpu_, control_->order(), blocks, among, this));
   if (pairs_.any()) {  // also where this rank reaches all others: operations have the same numbers on all ranks
     SETO_ASSIGN(parts_->staging, Staging::create(gpu_->driver()));
     SETO_ASSIGN(relay_, Relay::create(*control_, *parts_->staging, [] { LaunchWatcher::of_process().wake(); }));
@@ -134,11 +134,11 @@ Result<RankStatement> DeviceCommunicator::prepare(Deadline until) {
   SETO_ASSIGN(parts_->workspaces, Workspaces::create(gpu_));
   SETO_ASSIGN(const int resident, gpu_->resident_blocks(gpu_->most_threads()));
   RankStatement statement;
-  SETO_TRY(parts_->workspaces->describe(statement));
+  parts_->workspaces->describe(statement);
   statement.token = random_number();
   statement.multicast = static_cast<std::uint32_t>(multicast_offer(*gpu_, control_->config()));
   statement.resident_blocks = static_cast<std::uint32_t>(resident);
-  if (control_->ranks() > 1) statement.paths = gpu_->paths();
+  if (control_->ranks() > 1) statement.paths = gpu_->paths(until);
   return statement;
 }
 
@@ -148,6 +148,7 @@ DeviceCommunicator::~DeviceCommunicator() {
     (void)drain();
     LaunchWatcher::of_process().remove(*this);
   }
+  if (parts_->launches != nullptr) parts_->launches->leave_order();
   relay_.reset();  // its streams end before the control
   if (parts_->workspaces == nullptr) return;
   if (parts_->launches != nullptr && parts_->launches->running() > 0) {
@@ -376,9 +377,10 @@ Status DeviceCommunicator::drain() {
 Watched::Activity DeviceCommunicator::look() {
   if (lacks_memory_.load(std::memory_order_acquire)) fail_without_memory();
   const bool has_graphs = parts_->launches->has_graphs();
-  if (relay_ != nullptr && is_busy())
+  const bool has_launches = parts_->launches->running() > 0 || overdue_->is_there();
+  if (relay_ != nullptr && (is_busy() || has_launches))
     relay_->run_with_token([this] { look_at_launches(); });
-  else if (parts_->launches->running() > 0)
+  else if (has_launches)
     look_at_launches();
   if (parts_->launches->running() == 0 && has_graphs && next_look_at_peers_.passed()) {
     next_look_at_peers_ = Deadline::after_ms(kLookAtPeersMs);
@@ -389,18 +391,18 @@ Watched::Activity DeviceCommunicator::look() {
   if (control_->failed()) parts_->launches->stop();
   if (control_->failed() && !control_->failures().tell_peers()) return Activity::running;  // without memory, until then
   // No event may tell of a kernel that has to be stopped: of a graph, or of a launch that failed half-way.
-  if (parts_->launches->is_stopping() || is_busy()) return Activity::running;
+  if (parts_->launches->is_stopping() || is_busy() || awaits_answer()) return Activity::running;
   return has_graphs ? Activity::graphs : Activity::none;
 }
 
 void DeviceCommunicator::look_at_launches() {
-  if (parts_->launches->running() == 0) return;
+  if (parts_->launches->running() == 0 && !overdue_->is_there()) return;
   const ContextScope scope(*gpu_);
-  const Status stopped = overdue_->is_there() ? Status(Code::timeout, "stopped") : Status();
+  const Status stopped = awaits_answer() ? Status(Code::timeout, "stopped") : Status();
   const Launches::State state = parts_->launches->poll(control_->failed() ? control_->first_failure() : stopped);
   transfer_watch_->check_refusal();
   if (control_->failed()) return;
-  if (!overdue_->is_there()) return judge(state);
+  if (!overdue_->is_there() || !state.failure.ok()) return judge(state);
   if (overdue_->has_answered(state)) fail_overdue();
 }
 

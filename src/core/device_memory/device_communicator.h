@@ -28,7 +28,7 @@ struct TransferRequest {
 // One rank's end of a communicator on device memory: its calls launch kernels on streams of CUDA, and return. The communicator
 // below it, on host memory, is its control: it knows which ranks are lost, and tells them of failures. Calls come from one thread
 // at a time.
-class DeviceCommunicator final : public Watched {
+class DeviceCommunicator final : public Watched, public LaunchOrder::Member {
  public:
   // Blocks until all ranks have called it. The ranks exchange by the bootstrap, which has the deadline of the init and takes no
   // operation number.
@@ -81,6 +81,11 @@ class DeviceCommunicator final : public Watched {
   Status end_with(const Status& reason, std::string_view call);
   Status first_failure();
   [[nodiscard]] bool is_busy() const { return parts_->launches->running() > 0 || (relay_ != nullptr && relay_->is_busy()); }
+  // A kernel was told to stop because it is overdue, so what ends now has failed.
+  [[nodiscard]] bool awaits_answer() const {
+    return !control_->failed() && (overdue_->is_there() || replay_watch_->awaits_answer());
+  }
+  [[nodiscard]] bool has_failed() const override { return control_->failed(); }
   void fail_without_memory();
   void take_number_of_relay(Launches::Request& request, std::uint64_t capture);
   void look_at_launches();

@@ -153,14 +153,14 @@ Result<cuda::Kernel> GpuContext::find(const cuda::KernelModules& modules, const 
   return found.kernel;
 }
 
-const GpuPaths& GpuContext::paths() {
-  std::call_once(asked_paths_, [this] {
+const GpuPaths& GpuContext::paths(Deadline until) {
+  std::call_once(asked_paths_, [this, until] {
     std::array<char, 64> text{};
     if (driver_.device_get_pci_bus_id.code(text.data(), static_cast<int>(text.size()) - 1, device_) != DriverCode::success)
       return;
     const std::optional<PciAddress> address = parse_pci_address(text.data());
     if (!address) return;
-    const TopologyHost host = discover_gpu_of_this_host(*address, Deadline::after_ms(kMostMsForPaths));
+    const TopologyHost host = discover_gpu_of_this_host(*address, until.sooner_ms(kMostMsForPaths));
     const std::vector<GpuPlace> gpus = gpus_of(host);
     if (!gpus.empty()) paths_ = paths_of(gpus.front());
   });

@@ -55,7 +55,7 @@ class GpuContext final {
   [[nodiscard]] const cuda::DeviceUuid& uuid() const { return uuid_; }
   [[nodiscard]] LaunchOrder& launch_order() { return launch_order_; }
   // Its GPU links and its PCI path. The first call asks NVML and sysfs about this GPU alone, for 1 s at most.
-  const GpuPaths& paths();
+  const GpuPaths& paths(Deadline until);
 
  private:
   GpuContext(const cuda::Driver& driver, int device) : driver_(driver), device_(device) {}

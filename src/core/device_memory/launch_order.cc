@@ -2,20 +2,22 @@
 
 namespace seto {
 
-cuda::Event LaunchOrder::before(const void* communicator) const {
+cuda::Event LaunchOrder::before(const Member& member) const {
   const std::lock_guard lock(mutex_);
   const auto last = last_.find(std::this_thread::get_id());
-  return last == last_.end() || last->second.communicator == communicator ? nullptr : last->second.begun;
+  if (last == last_.end() || last->second.member == &member || last->second.member->has_failed()) return nullptr;
+  return last->second.begun;
 }
 
-void LaunchOrder::launched(const void* communicator, cuda::Event begun) {
+void LaunchOrder::launched(const Member& member, cuda::Event begun) {
+  leave(member);  // the order of another thread
   const std::lock_guard lock(mutex_);
-  last_[std::this_thread::get_id()] = {communicator, begun};
+  last_[std::this_thread::get_id()] = {&member, begun};
 }
 
-void LaunchOrder::leave(const void* communicator) {
+void LaunchOrder::leave(const Member& member) {
   const std::lock_guard lock(mutex_);
-  std::erase_if(last_, [&](const auto& each) { return each.second.communicator == communicator; });
+  std::erase_if(last_, [&](const auto& each) { return each.second.member == &member; });
 }
 
 }  // namespace seto

@@ -17,22 +17,28 @@ class LaunchOrder final {
   LaunchOrder(const LaunchOrder&) = delete;
   LaunchOrder& operator=(const LaunchOrder&) = delete;
 
-  // The event for which the next kernel of this communicator has to wait in this thread; null: none. The launches of one
-  // communicator have an order of their own.
-  [[nodiscard]] cuda::Event before(const void* communicator) const;
-  // This thread has launched a kernel. Only launches of this communicator record `begun` again, until leave().
-  void launched(const void* communicator, cuda::Event begun);
-  // Its event will be destroyed.
-  void leave(const void* communicator);
+  class Member {
+   public:
+    virtual ~Member() = default;
+    // Nothing waits for its kernels any more. Any thread may ask, until leave().
+    [[nodiscard]] virtual bool has_failed() const = 0;
+  };
+  // The event for which the next kernel of this member has to wait in this thread; null: none. The launches of one member have an
+  // order of their own.
+  [[nodiscard]] cuda::Event before(const Member& member) const;
+  // This thread has launched a kernel. Only launches of this member record `begun` again; they are in the order of the thread
+  // that made the last one.
+  void launched(const Member& member, cuda::Event begun);
+  void leave(const Member& member);
 
  private:
   struct Last {
-    const void* communicator = nullptr;
+    const Member* member = nullptr;
     cuda::Event begun = nullptr;
   };
 
   mutable std::mutex mutex_;
-  std::map<std::thread::id, Last> last_;  // without threads whose last communicator has ended
+  std::map<std::thread::id, Last> last_;  // without threads whose last member has left
 };
 
 }  // namespace seto

@@ -41,7 +41,7 @@ Replays::Captured captured_of(std::span<const Launches::Request> requests) {
 }  // namespace
 
 Result<std::unique_ptr<Launches>> Launches::create(const GpuContext& gpu, OperationOrder& order, std::uint32_t most_blocks,
-                                                   LaunchOrder* among) {
+                                                   LaunchOrder* among, const LaunchOrder::Member* member) {
   std::unique_ptr<Launches> made(new Launches(gpu, order));
   made->most_blocks_ = most_blocks;
   void* words = nullptr;
@@ -59,12 +59,13 @@ Result<std::unique_ptr<Launches>> Launches::create(const GpuContext& gpu, Operat
   if (among != nullptr) {
     SETO_ASSIGN(made->begun_, made->take_event());
     made->among_ = among;
+    made->member_ = member;
   }
   return made;
 }
 
 Launches::~Launches() {
-  if (among_ != nullptr) among_->leave(this);
+  leave_order();
   for (const cuda::Event event : all_events_) static_cast<void>(driver_.event_destroy.code(event));
   if (words_ != nullptr) static_cast<void>(driver_.mem_free_host.code(words_));
 }
@@ -289,10 +290,10 @@ Status Launches::launch_unwatched(Request& request) {
 
 Status Launches::in_turn(const Request& first, const std::function<Status(cuda::Event begun)>& body) {
   if (among_ == nullptr || first.shape->transfers != nullptr) return body(nullptr);
-  if (const cuda::Event before = among_->before(this); before != nullptr)
+  if (const cuda::Event before = among_->before(*member_); before != nullptr)
     SETO_TRY(driver_.stream_wait_event(first.stream, before, 0));
   SETO_TRY(body(begun_));
-  among_->launched(this, begun_);
+  among_->launched(*member_, begun_);
   return {};
 }
 
@@ -399,6 +400,11 @@ Launches::State Launches::poll(const Status& outcome) {
   }
   state.note = std::exchange(unread_, {});
   return state;
+}
+
+void Launches::leave_order() {
+  if (among_ != nullptr) among_->leave(*member_);
+  among_ = nullptr;
 }
 
 void Launches::stop() {

@@ -32,9 +32,9 @@ class Launches final {
  public:
   // `order`: of the communicator, whose operations these are. It hears of them when their kernels begin and end.
   // `among`: null where ranks of this process share the GPU: a thread that launches for two of them may not launch for the second
-  // before the first has launched twice.
+  // before the first has launched twice. `member`: this communicator in that order.
   static Result<std::unique_ptr<Launches>> create(const GpuContext& gpu, OperationOrder& order, std::uint32_t most_blocks,
-                                                  LaunchOrder* among);
+                                                  LaunchOrder* among, const LaunchOrder::Member* member);
   ~Launches();
   Launches(const Launches&) = delete;
   Launches& operator=(const Launches&) = delete;
@@ -107,6 +107,8 @@ class Launches final {
   // that, also for kernels of graphs and for those of a communicator that has ended.
   void stop();
   [[nodiscard]] bool is_stopping() const;
+  // At the end of the communicator, while its GpuContext is there: nothing launches any more.
+  void leave_order();
   // A kernel has refused a message, and stopped all.
   [[nodiscard]] bool has_refused() const;
   // Where the first block was in this program of a launch when it was stopped; empty: none was.
@@ -168,7 +170,8 @@ class Launches final {
   std::uint32_t most_blocks_ = 0;
   std::unique_ptr<Replays> replays_;
   LaunchOrder* among_ = nullptr;  // null: none is kept
-  cuda::Event begun_ = nullptr;   // of the last launch in that order; not used for anything else
+  const LaunchOrder::Member* member_ = nullptr;
+  cuda::Event begun_ = nullptr;  // of the last launch in that order; not used for anything else
   std::atomic<bool> has_graphs_{false};
   std::atomic<bool> has_unwatched_{false};
 

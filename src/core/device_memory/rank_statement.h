@@ -27,7 +27,7 @@ struct RankStatement {
   cuda::DeviceUuid gpu{};
   std::int32_t device = 0;
   std::uint32_t resident_blocks = 0;  // of the library's kernels, that its GPU holds at once
-  std::uint32_t handle_refusal = 0;   // the DriverCode with which the driver refuses a handle for other processes; 0: none
+  std::uint32_t handle_code = 0;      // the DriverCode with which the driver gave the handle, or did not: 0, it did
   std::uint32_t multicast = 0;        // MulticastOffer
   GpuPaths paths{};
 };

@@ -72,8 +72,9 @@ class ReplayWatch final {
   ReplayWatch(Communicator& control, Launches& launches, const TransferShapes& transfers)
       : control_(control), launches_(launches), transfers_(transfers) {}
 
-  // Fails the communicator if the replay that runs has passed its deadline.
+  // Fails the communicator if the replay that runs has passed its deadline, once its kernel has said for whom it waits.
   void judge();
+  [[nodiscard]] bool awaits_answer() const { return overdue_.has_value(); }
 
  private:
   [[nodiscard]] std::string missing(const Replays::Captured& captured) const;

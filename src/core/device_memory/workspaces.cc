@@ -87,7 +87,7 @@ Workspaces::~Workspaces() {
   if (own_ != 0) static_cast<void>(driver.mem_free.code(own_));
 }
 
-Status Workspaces::describe(RankStatement& statement) const {
+void Workspaces::describe(RankStatement& statement) const {
   const cuda::Driver& driver = gpu_->driver();
   statement.layout = layout_of_build();
   statement.process = number_of_process();
@@ -95,10 +95,7 @@ Status Workspaces::describe(RankStatement& statement) const {
   statement.context = reinterpret_cast<std::uint64_t>(gpu_->handle());
   statement.gpu = gpu_->uuid();
   statement.device = gpu_->device();
-  const DriverCode code = driver.ipc_get_mem_handle.code(&statement.handle, own_);
-  if (code != DriverCode::success && !is_refusal(code)) return driver.ipc_get_mem_handle.failed(code);
-  statement.handle_refusal = static_cast<std::uint32_t>(code);
-  return {};
+  statement.handle_code = static_cast<std::uint32_t>(driver.ipc_get_mem_handle.code(&statement.handle, own_));
 }
 
 Result<std::string> Workspaces::connect(Rank rank, std::span<const RankStatement> statements, const std::vector<bool>& nearby) {
@@ -164,8 +161,13 @@ Result<bool> Workspaces::reach(Rank peer, std::span<const RankStatement> stateme
 Result<bool> Workspaces::open_handle(Rank peer, std::span<const RankStatement> statements) {
   const cuda::Driver& driver = gpu_->driver();
   for (const Rank one : {peer, rank_})
-    if (const std::uint32_t refusal = statements[static_cast<std::size_t>(one)].handle_refusal; refusal != 0)
-      return refuse(one, driver.ipc_get_mem_handle.failed(static_cast<DriverCode>(refusal)));
+    if (const auto code = static_cast<DriverCode>(statements[static_cast<std::size_t>(one)].handle_code);
+        code != DriverCode::success) {
+      const Status failed = driver.ipc_get_mem_handle.failed(code);
+      if (is_refusal(code)) return refuse(one, failed);
+      return failure(failed.code(), "the memory of %s cannot be shared: %s",
+                     place_text(one, statements[static_cast<std::size_t>(one)]).c_str(), std::string(failed.text()).c_str());
+    }
   const RankStatement& other = statements[static_cast<std::size_t>(peer)];
   cuda::DevicePointer mapped = 0;
   const DriverCode code = driver.ipc_open_mem_handle.code(&mapped, other.handle, cuda::kIpcLazyPeerAccess);

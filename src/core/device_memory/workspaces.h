@@ -14,7 +14,8 @@
 
 namespace seto {
 
-// A communicator takes so much memory of its GPU before its first call: the workspace, and the first piece of its arena.
+// A communicator asks for so much memory of its GPU before its first call: the workspace, and the first piece of its arena. A
+// driver may round both up.
 inline constexpr std::size_t kMemoryOfInit = std::size_t{4} << 20;
 inline constexpr std::size_t kWorkspaceSize = kMemoryOfInit - DeviceArena::kPiece;
 
@@ -30,7 +31,7 @@ class Workspaces final {
 
   // States all that the other ranks need to reach it; the rest of the statement is the caller's. A driver that lets no other
   // process map it is no failure.
-  Status describe(RankStatement& statement) const;
+  void describe(RankStatement& statement) const;
   // Maps the workspaces of the other ranks, as far as GPUs reach each other and the system lets processes share their memory.
   // `nearby`: by rank, whether it is on this host.
   // Returns a byte for each rank: kMapped or kNotMapped.

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <new>
 #include <string>
 #include <thread>
 #include <utility>
@@ -154,7 +155,12 @@ TopologyHost discover_gpu(std::shared_ptr<HostApi> system, std::shared_ptr<NvmlA
   };
   const auto asked = std::make_shared<Asked>();
   Result<std::thread> thread = start_thread("seto-nvml", [asked, system = std::move(system), nvml = std::move(nvml), address] {
-    TopologyHost host = discover_gpu(*system, *nvml, address);
+    TopologyHost host;
+    try {
+      host = discover_gpu(*system, *nvml, address);
+    } catch (const std::bad_alloc&) {  // nothing is known then
+      host.nodes.clear();
+    }
     const std::lock_guard lock(asked->mutex);
     asked->host = std::move(host);
     asked->done = true;
