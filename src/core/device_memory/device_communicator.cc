@@ -377,10 +377,9 @@ Status DeviceCommunicator::drain() {
 Watched::Activity DeviceCommunicator::look() {
   if (lacks_memory_.load(std::memory_order_acquire)) fail_without_memory();
   const bool has_graphs = parts_->launches->has_graphs();
-  const bool has_launches = parts_->launches->running() > 0 || overdue_->is_there();
-  if (relay_ != nullptr && (is_busy() || has_launches))
+  if (relay_ != nullptr && (is_busy() || overdue_->is_there()))
     relay_->run_with_token([this] { look_at_launches(); });
-  else if (has_launches)
+  else
     look_at_launches();
   if (parts_->launches->running() == 0 && has_graphs && next_look_at_peers_.passed()) {
     next_look_at_peers_ = Deadline::after_ms(kLookAtPeersMs);

@@ -56,11 +56,9 @@ Result<std::unique_ptr<Launches>> Launches::create(const GpuContext& gpu, Operat
   made->replays_ = std::make_unique<Replays>(made->driver_, reinterpret_cast<std::uint32_t*>(made->words_ + kReplayWord),
                                              there + kReplayWord * sizeof(std::uint64_t));
   made->pending_.reserve(kernels::kMostPrograms);
-  if (among != nullptr) {
-    SETO_ASSIGN(made->begun_, made->take_event());
-    made->among_ = among;
-    made->member_ = member;
-  }
+  SETO_ASSIGN(made->begun_, made->take_event());
+  made->among_ = among;
+  made->member_ = member;
   return made;
 }
 
@@ -139,14 +137,12 @@ Status Launches::launch_kernel(std::span<Request> requests, std::uint64_t launch
   void* values[] = {&arguments};
   if (shape.transfers != nullptr) values[0] = &transfers;
   SETO_TRY(copy_buffers(first.before, first.stream));
-  cuda::LaunchAttribute when_begun;
-  when_begun.event = begun;
-  cuda::LaunchConfiguration configuration;
-  configuration.grid_x = arguments.blocks;
-  configuration.block_x = threads;
-  configuration.stream = first.stream;
-  configuration.attributes = begun == nullptr ? nullptr : &when_begun;
-  configuration.attribute_count = begun == nullptr ? 0 : 1;
+  const cuda::LaunchAttribute when_begun{.event = begun};
+  const cuda::LaunchConfiguration configuration{.grid_x = arguments.blocks,
+                                                .block_x = threads,
+                                                .stream = first.stream,
+                                                .attributes = &when_begun,
+                                                .attribute_count = begun == nullptr ? 0U : 1U};
   SETO_TRY(driver_.launch_kernel_ex(&configuration, shape.kernel, values, nullptr));
   if (replay != nullptr) SETO_TRY(driver_.launch_host_func(first.stream, MessageRelay::run_after, replay));
   return copy_buffers(first.after, first.stream);
