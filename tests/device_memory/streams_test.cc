@@ -80,6 +80,21 @@ TEST_F(DeviceStreams, ASplitAndItsParentWork) {
   });
 }
 
+// The watcher ends operations while a split makes others of the same communicator.
+TEST_F(DeviceStreams, ASplitWhileKernelsRun) {
+  start_gpus(kRanks);
+  on_ranks(kRanks, [&](DeviceRank& mine) {
+    auto* const memory = mine.upload(all_of(1));
+    for (int round = 0; round < 3; ++round) {
+      for (int call = 0; call < 2; ++call) ASSERT_TRUE(succeeded(double_it(memory, mine.comm, mine.stream())));
+      setoComm_t other = nullptr;
+      ASSERT_TRUE(succeeded(setoCommSplit(mine.comm, 0, mine.rank, &other, nullptr)));
+      EXPECT_TRUE(succeeded(setoCommDestroy(other)));
+    }
+    EXPECT_EQ(mine.read(memory, kCount), all_of(64));
+  });
+}
+
 // One thread, several GPUs: the calls of a group are launched on all of them.
 TEST_F(DeviceStreams, OneThreadDrivesAllRanksInAGroup) {
   SETO_NEEDS_GPUS(2);

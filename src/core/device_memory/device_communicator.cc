@@ -13,6 +13,7 @@
 #include "src/core/device_memory/lending/lent_buffers.h"
 #include "src/core/device_memory/memory/buffer_check.h"
 #include "src/core/gpu_direct/gpu_reach.h"
+#include "src/core/progress/token_task.h"
 #include "src/engine/kernels/device_launch.h"
 
 namespace seto {
@@ -377,10 +378,10 @@ Status DeviceCommunicator::drain() {
 Watched::Activity DeviceCommunicator::look() {
   if (lacks_memory_.load(std::memory_order_acquire)) fail_without_memory();
   const bool has_graphs = parts_->launches->has_graphs();
-  if (relay_ != nullptr && (is_busy() || overdue_->is_there()))
-    relay_->run_with_token([this] { look_at_launches(); });
-  else
-    look_at_launches();
+  if (is_busy() || overdue_->is_there()) {  // as a task: operations of the control, as a split makes them, may run meanwhile
+    TokenTask task([this] { look_at_launches(); });
+    control_->context()->progress().run(task);
+  }
   if (parts_->launches->running() == 0 && has_graphs && next_look_at_peers_.passed()) {
     next_look_at_peers_ = Deadline::after_ms(kLookAtPeersMs);
     transfer_watch_->check_refusal();

@@ -10,20 +10,6 @@ namespace {
 
 constexpr std::uint64_t kPatienceMs = 100;
 
-class TokenTask final : public Task {
- public:
-  explicit TokenTask(const std::function<void()>& work) : work_(work) {}
-  Step advance() override {
-    work_();
-    end({});
-    return Step::ended;
-  }
-  bool inspect() override { return false; }
-
- private:
-  const std::function<void()>& work_;
-};
-
 std::atomic<std::size_t> announcements_left{0};
 
 }  // namespace
@@ -135,11 +121,6 @@ std::string Relay::waits_for() const {
   for (const std::unique_ptr<RelayTask>& task : tasks_)
     if (!task->ended()) return task->waits_for();
   return {};
-}
-
-void Relay::run_with_token(const std::function<void()>& work) {
-  TokenTask task(work);
-  control_.context()->progress().run(task);
 }
 
 }  // namespace seto

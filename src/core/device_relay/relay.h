@@ -66,8 +66,6 @@ class Relay final {
   [[nodiscard]] bool has_ended(std::uint64_t operation) const { return ended_.load(std::memory_order_acquire) >= operation; }
   // Token held. What the oldest operation waits for besides its kernel; empty: nothing.
   [[nodiscard]] std::string waits_for() const;
-  // Runs the work as a task: while it has the progress token, it may use the control as a task may. The work does not wait.
-  void run_with_token(const std::function<void()>& work);
 
   // For its tasks.
   [[nodiscard]] Communicator& control() const { return control_; }
