@@ -373,8 +373,7 @@ Status DeviceCommunicator::drain() {
   return control_->failed() ? control_->first_failure() : Status();
 }
 
-// ---- on the watcher's thread
-
+// ---- on the watcher's thread, or as its task on another one
 Watched::Activity DeviceCommunicator::look() {
   if (lacks_memory_.load(std::memory_order_acquire)) fail_without_memory();
   const bool has_graphs = parts_->launches->has_graphs();
