@@ -46,7 +46,7 @@ TEST_F(DeviceKinds, ADriverThatIsTooOldIsRefusedAtInit) {
 
 // Both ranks have one GPU. The first process that makes a context has it until it ends.
 TEST_F(DeviceKinds, AGpuOfOneProcessIsRefusedToASecond) {
-  std::string folder = ::testing::TempDir() + "exclusiveXXXXXX";
+  std::string folder = ::testing::TempDir() + "seto_exclusive_XXXXXX";
   ASSERT_NE(mkdtemp(folder.data()), nullptr);
   const Variables exclusive{{"SOFTWARE_GPU_COMPUTE_MODE", "exclusive:" + folder}};
   constexpr const char* kAdvice = "nvidia-smi -c DEFAULT as root lets processes share";
