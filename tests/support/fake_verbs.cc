@@ -238,6 +238,38 @@ std::size_t FakeFabric::bytes_read() {
   return bytes_read_;
 }
 
+void FakeFabric::count_writes_to(const std::byte* memory, std::size_t size) {
+  const std::lock_guard lock(mutex_);
+  counted_writes_ = {memory, size};
+  bytes_written_ = 0;
+}
+
+std::size_t FakeFabric::bytes_written() {
+  const std::lock_guard lock(mutex_);
+  return bytes_written_;
+}
+
+void FakeFabric::keep_packets() {
+  const std::lock_guard lock(mutex_);
+  keeps_packets_ = true;
+}
+
+std::size_t FakeFabric::packets_on_their_way() {
+  const std::lock_guard lock(mutex_);
+  return packets_.size();
+}
+
+std::size_t FakeFabric::land_packets() {
+  const std::lock_guard lock(mutex_);
+  std::size_t bytes = 0;
+  for (const Packet& packet : std::exchange(packets_, {})) {
+    if (pairs_.count(packet.pair) == 0 || regions_.count(packet.key) == 0) continue;
+    write(bytes_at(packet.key, packet.address), packet.bytes);
+    bytes += packet.bytes.size();
+  }
+  return bytes;
+}
+
 std::size_t FakeFabric::failed() {
   const std::lock_guard lock(mutex_);
   return failed_;
@@ -343,21 +375,39 @@ std::byte* FakeFabric::bytes_at(std::uint32_t key, std::uint64_t address) {
   return found == regions_.end() ? nullptr : found->second.memory + (address - found->second.address);
 }
 
-void FakeFabric::place_piece(Send& send, std::byte* target) {
-  const std::size_t at = send.pieces.back();
-  send.pieces.pop_back();
-  const std::size_t size = std::min(kPiece, send.request.size - at);
-  const auto written = regions_.find(send.request.remote_key);
-  const bool holds = holds_writes_ && written != regions_.end() && written->second.is_dma_buf;
-  std::vector<std::byte> bytes(size);
+std::vector<std::byte> FakeFabric::piece_of(const Send& send, std::size_t at) {
+  std::vector<std::byte> bytes(std::min(kPiece, send.request.size - at));
   if (send.inlined.empty())
     read_source(send.request, at, bytes);
   else
-    std::memcpy(bytes.data(), send.inlined.data() + at, size);
-  if (holds)
+    std::memcpy(bytes.data(), send.inlined.data() + at, bytes.size());
+  return bytes;
+}
+
+void FakeFabric::write(std::byte* target, std::span<const std::byte> bytes) {
+  std::memcpy(target, bytes.data(), bytes.size());
+  const auto offset = reinterpret_cast<std::uintptr_t>(target) - reinterpret_cast<std::uintptr_t>(counted_writes_.data());
+  if (offset < counted_writes_.size()) bytes_written_ += bytes.size();
+}
+
+void FakeFabric::place_piece(Send& send, std::byte* target) {
+  const std::size_t at = send.pieces.back();
+  send.pieces.pop_back();
+  const auto written = regions_.find(send.request.remote_key);
+  std::vector<std::byte> bytes = piece_of(send, at);
+  if (holds_writes_ && written != regions_.end() && written->second.is_dma_buf)
     held_writes_.push_back({target + at, std::move(bytes)});
   else
-    std::memcpy(target + at, bytes.data(), size);
+    write(target + at, bytes);
+}
+
+// A sender sends a packet again for as long as it exists, and reads it from where it lies.
+void FakeFabric::leave_packets(const Pair& pair) {
+  if (!keeps_packets_ || pair.sends.empty() || pair.sends.front().request.kind == SendRequest::Kind::send) return;
+  const Send& send = pair.sends.front();
+  if (!send.begun || refusal(pair, pair, send) == CompletionStatus::local_protection_error) return;
+  for (const std::size_t at : send.pieces)
+    packets_.push_back({pair.path.remote_queue_pair, send.request.remote_key, send.request.target + at, piece_of(send, at)});
 }
 
 // A piece may begin in the first place and end in the second one.
@@ -415,6 +465,7 @@ void FakeFabric::complete(Queue& queue, const Completion& completion) {
 }
 
 void FakeFabric::fail_pair(std::uint32_t number, Pair& pair, CompletionStatus status) {
+  leave_packets(pair);
   if (std::exchange(pair.state, State::failed) != State::failed) ++failed_;
   Completion failed;
   failed.queue_pair = number;

@@ -73,6 +73,14 @@ class FakeFabric final {
   // The bytes of this memory that devices have read since, where they lie; inlined ones are not among them.
   void count_reads_of(const std::byte* memory, std::size_t size);
   [[nodiscard]] std::size_t bytes_read();
+  // The same of bytes that devices have written there.
+  void count_writes_to(const std::byte* memory, std::size_t size);
+  [[nodiscard]] std::size_t bytes_written();
+  // From now on the rest of a write that had begun when its queue pair failed, or was destroyed, is on its way in the network.
+  // land_packets() writes it where the queue pair that it is for exists, in any state, and returns how many bytes that were.
+  void keep_packets();
+  std::size_t land_packets();
+  [[nodiscard]] std::size_t packets_on_their_way();
   [[nodiscard]] std::size_t signalled() const { return signalled_; }
   // How many queue pairs have failed.
   [[nodiscard]] std::size_t failed();
@@ -97,6 +105,12 @@ class FakeFabric final {
   };
   struct HeldWrite {
     std::byte* target = nullptr;
+    std::vector<std::byte> bytes;
+  };
+  struct Packet {
+    std::uint32_t pair = 0;  // that it is for
+    std::uint32_t key = 0;
+    std::uint64_t address = 0;
     std::vector<std::byte> bytes;
   };
   struct Queue {
@@ -145,6 +159,9 @@ class FakeFabric final {
   [[nodiscard]] std::optional<rdma::CompletionStatus> refusal(const Pair& pair, const Pair& peer, const Send& send) const;
   [[nodiscard]] std::byte* bytes_at(std::uint32_t key, std::uint64_t address);
   void place_piece(Send& send, std::byte* target);
+  [[nodiscard]] std::vector<std::byte> piece_of(const Send& send, std::size_t at);
+  void leave_packets(const Pair& pair);
+  void write(std::byte* target, std::span<const std::byte> bytes);
   void read_source(const rdma::SendRequest& request, std::size_t at, std::span<std::byte> to);
   void deliver(std::uint32_t number, Pair& pair, Pair& peer, Send& send);
   void complete(Queue& queue, const rdma::Completion& completion);
@@ -165,8 +182,10 @@ class FakeFabric final {
   std::uint32_t queue_limit_ = ~std::uint32_t{0};
   bool holds_writes_ = false, garbles_reads_ = false;
   std::vector<HeldWrite> held_writes_;
-  std::span<const std::byte> counted_;
-  std::size_t bytes_read_ = 0;
+  std::span<const std::byte> counted_, counted_writes_;
+  std::size_t bytes_read_ = 0, bytes_written_ = 0;
+  bool keeps_packets_ = false;
+  std::vector<Packet> packets_;
   std::size_t doorbells_ = 0;
   std::size_t signalled_ = 0;
   std::size_t failed_ = 0;

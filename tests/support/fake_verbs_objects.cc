@@ -191,6 +191,7 @@ FakePair::~FakePair() {
   // Completions of a destroyed queue pair are gone.
   auto& completions = fabric_.pairs_.at(number_).queue->completions;
   std::erase_if(completions, [this](const rdma::Completion& each) { return each.queue_pair == number_; });
+  fabric_.leave_packets(fabric_.pairs_.at(number_));
   fabric_.pairs_.erase(number_);
 }
 

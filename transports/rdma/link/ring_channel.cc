@@ -121,10 +121,14 @@ Status RingChannel::post_receives(std::uint32_t count) {
 
 std::optional<std::uint64_t> RingChannel::send(const Part& head, const Part& body) {
   const std::size_t size = head.bytes.size() + body.bytes.size();
-  if (!ready_for_one() || size == 0 || size > most_bytes_) return std::nullopt;
+  if (!ready_for(1) || size == 0 || size > most_bytes_) return std::nullopt;
   const auto start = out_.place(units_of(size));
   if (!start.has_value()) return std::nullopt;
-  const std::size_t offset = *start % (setup_.ring_size / kUnit) * kUnit;
+  return add_record(*start, head, body);
+}
+
+std::uint64_t RingChannel::add_record(std::uint64_t start, const Part& head, const Part& body) {
+  const std::size_t offset = start % (setup_.ring_size / kUnit) * kUnit;
   SendRequest request;
   request.kind = SendRequest::Kind::write_with_immediate;
   gather(request, head, staging_->data() + offset);
@@ -158,7 +162,25 @@ void RingChannel::gather(SendRequest& request, const Part& part, std::byte* copy
 }
 
 std::optional<std::uint64_t> RingChannel::write(std::span<const std::byte> source, std::uint32_t local_key, RemotePlace place) {
-  if (!ready_for_one() || source.empty() || source.size() > kMostWritten) return std::nullopt;
+  if (!ready_for(1) || source.empty() || source.size() > kMostWritten) return std::nullopt;
+  return add_write(source, local_key, place, out_.end());
+}
+
+// The records before the write, not the one behind it, are those that its report tells to be read.
+std::optional<std::uint64_t> RingChannel::write(std::span<const std::byte> source, std::uint32_t local_key, RemotePlace place,
+                                                std::span<const std::byte> head) {
+  if (!ready_for(2) || source.empty() || source.size() > kMostWritten || head.empty() || head.size() > most_bytes_)
+    return std::nullopt;
+  const std::uint64_t before = out_.end();
+  const auto start = out_.place(units_of(head.size()));
+  if (!start.has_value()) return std::nullopt;
+  const std::uint64_t ticket = add_write(source, local_key, place, before);
+  (void)add_record(*start, {head, {}}, {});
+  return ticket;
+}
+
+std::uint64_t RingChannel::add_write(std::span<const std::byte> source, std::uint32_t local_key, RemotePlace place,
+                                     std::uint64_t end) {
   SendRequest request;
   request.kind = SendRequest::Kind::write;
   request.source = source.data();
@@ -169,7 +191,7 @@ std::optional<std::uint64_t> RingChannel::write(std::span<const std::byte> sourc
   // Its owner waits for the report, and a report costs little beside bytes that are worth a write.
   report_next_ = true;
   const std::uint64_t ticket = posted_requests_;
-  add(request, out_.end());
+  add(request, end);
   return ticket;
 }
 
@@ -272,6 +294,7 @@ void RingChannel::break_with(const Status& reason) {
 }
 
 void RingChannel::stop(const Status& reason) {
+  if (pair_ != nullptr) (void)setup_.completions->poll();  // what has arrived stays readable
   break_with(reason);
   if (pair_ == nullptr) return;
   setup_.completions->leave(pair_->number());

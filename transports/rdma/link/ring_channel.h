@@ -71,6 +71,9 @@ class RingChannel final : private CompletionSink {
   // has a record that was sent later. The source stays as it is, and registered, until written(ticket). Absent: there is no room
   // now, or the channel is broken.
   [[nodiscard]] std::optional<std::uint64_t> write(std::span<const std::byte> source, std::uint32_t local_key, RemotePlace place);
+  // The same, and a short record behind it: both, or nothing.
+  [[nodiscard]] std::optional<std::uint64_t> write(std::span<const std::byte> source, std::uint32_t local_key, RemotePlace place,
+                                                   std::span<const std::byte> head);
   [[nodiscard]] bool written(std::uint64_t ticket) const { return completed_requests_ > ticket; }
   static constexpr std::size_t kMostWritten = std::size_t{8} << 20;
   // Hands over what was sent and written, with one doorbell, and tells the peer what was released if that is due. To be called
@@ -115,8 +118,13 @@ class RingChannel final : private CompletionSink {
   void completed(const Completion& completion) override;
   void heard(const Completion& completion);
   void gather(SendRequest& request, const Part& part, std::byte* copy) const;
+  [[nodiscard]] std::uint64_t add_write(std::span<const std::byte> source, std::uint32_t local_key, RemotePlace place,
+                                        std::uint64_t end);
+  std::uint64_t add_record(std::uint64_t start, const Part& head, const Part& body);
   void add(SendRequest request, std::uint64_t end);
-  [[nodiscard]] bool ready_for_one() const { return !broken() && connected_ && room() > ReceiveRing::kMostTold; }
+  [[nodiscard]] bool ready_for(std::size_t requests) const {
+    return !broken() && connected_ && room() >= requests + ReceiveRing::kMostTold;
+  }
   void tell();
   void post_batch();
   [[nodiscard]] std::size_t room() const { return sends_ - static_cast<std::size_t>(posted_requests_ - completed_requests_); }

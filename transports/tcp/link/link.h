@@ -31,6 +31,7 @@
 #include "transports/tcp/link/limits.h"
 #include "transports/tcp/link/link_socket.h"
 #include "transports/tcp/link/link_users.h"
+#include "transports/tcp/link/places.h"
 #include "transports/tcp/link/receive_buffers.h"
 #include "transports/tcp/link/routes.h"
 #include "transports/tcp/link/seen_traffic.h"
@@ -83,10 +84,10 @@ class Link final {
   // The sockets that its opener has opened. Not after the connection broke.
   void take_sockets(std::vector<SecureStream> sockets);
 
-  // Adds a frame to the queue; flush() writes it. A broken connection ignores it. Urgent frames have no payload and overtake
-  // frames that no socket has taken; they do not cause sockets to be opened.
+  // Adds a frame to the queue; flush() writes it. A broken connection ignores it. Urgent frames are short and overtake frames
+  // that no socket has taken; they do not cause sockets to be opened.
   void queue(Outgoing outgoing);
-  void queue_urgent(const Frame& frame);
+  void queue_urgent(const Frame& frame, const std::byte* payload = nullptr, std::shared_ptr<resume::Lender> lender = nullptr);
   // Stops reading from a buffer whose frames count there. Frames that are not begun lose their payload, so that their messages
   // never become complete; the rest of a partly written frame is copied, and so are frames that are kept. Without memory for
   // that the link breaks: a call that is aborted or overdue must end. False: a rail reads that memory, call again after a pump.
@@ -97,6 +98,10 @@ class Link final {
 
   // Stops writing to that memory: the rest of a payload that is being read into it is dropped.
   void turn_away(const std::byte* memory, std::size_t size);
+  // Lets the rails of the peer write payloads of that stream where they belong. True: a frame that says so waits.
+  bool tell_place(const Frame& stream, const Placement& wanted);
+  // The caller has taken that slice of the stream.
+  void end_place(const Frame& stream, Mark released);
 
   // Read and write as far as the sockets allow. True: bytes moved.
   bool receive();
@@ -180,9 +185,7 @@ class Link final {
   [[nodiscard]] std::size_t rails() const { return rails_.load(std::memory_order_relaxed); }
   [[nodiscard]] bool wants_rail(std::size_t path) const { return path_is_broken(path) && !is_offered(path); }
   // Null: it is broken.
-  [[nodiscard]] const BytePipe* rail(std::size_t path) const {
-    return sockets_[path]->live() ? sockets_[path]->pipe.rail() : nullptr;
-  }
+  [[nodiscard]] const BytePipe* rail(std::size_t path) const;
   [[nodiscard]] bool has_live_rail() const;
   bool receive_rails();
   // Sockets have brought bytes since the last call. Only of a link with rails.
@@ -199,9 +202,7 @@ class Link final {
   [[nodiscard]] bool has_offers() const { return offers_ > 0; }
   [[nodiscard]] bool is_offered(std::size_t path) const { return sockets_[path]->offered.valid(); }
   // The path is broken, nothing is offered for it, and it should have a socket.
-  [[nodiscard]] bool wants_path(std::size_t path) const {
-    return path < wanted_sockets() && path_is_broken(path) && !is_offered(path);
-  }
+  [[nodiscard]] bool wants_path(std::size_t path) const;
   void take_path(std::size_t path);
   // The path is broken for this end from now on.
   void drop_path(std::size_t path, const Status& reason);
@@ -238,16 +239,6 @@ class Link final {
 
   using Socket = LinkSocket;
   using Dry = LinkSocket::Dry;
-  struct PeerGroup {
-    Sink* sink = nullptr;
-    std::uint32_t member = 0;
-  };
-  // A communicator that entered before the sockets were open, or whose frames may go over a path that is opened later.
-  struct Entered {
-    std::uint64_t peer_group = 0;
-    std::uint32_t own = 0;
-    bool left = false;
-  };
 
   void add_sockets(std::vector<SecureStream> sockets);
   void add_spares();
@@ -316,6 +307,18 @@ class Link final {
   bool unpin_payloads(Socket& socket);
   void drop_pins(Socket& socket);
   [[nodiscard]] bool needs_pumps_for_rails() const;
+  // ---- payloads that rails write in place (link_places.cc) ----
+  [[nodiscard]] RailName name_of(const Socket& rail) const;
+  void grant(ToldPlaces::Place& place, Socket& rail, PlaceWords& words);
+  [[nodiscard]] Socket* writer_of(const ToldPlaces::Grant& grant);
+  void end_writers(const ToldPlaces::Place& place);
+  void end_rail(Socket& rail);
+  void end_writer_of(const Socket& socket);
+  Status take_from_place(Socket& socket);
+  Status hear_place(const Socket& socket);
+  [[nodiscard]] std::optional<RemotePlaces::Target> target_of(const Socket& rail, std::size_t taken) const;
+  bool write_to_rail(Socket& rail);
+  bool write_in_place(Socket& rail, RemotePlaces::Target target);
   // ---- routes ----
   // Frames go over the best route of which a socket is whole and does not stand still, or over all such routes.
   [[nodiscard]] std::size_t best_route() const;
@@ -341,10 +344,7 @@ class Link final {
   [[nodiscard]] bool may_send(std::uint64_t most) const { return !numbered() || sent() - acknowledged_ < most; }
   [[nodiscard]] std::uint64_t sent() const { return continues() ? kept_->sent() : sent_; }
   [[nodiscard]] bool has_urgent() const { return !urgent_.empty() && may_send(kMostBeyond - kKeptFree); }
-  [[nodiscard]] bool has_waiting() {
-    return !waiting_.empty() && may_send(kMostBeyond - kTellAfter) &&
-           (!continues() || kept_->may_send(waiting_.front().frame.length));
-  }
+  [[nodiscard]] bool has_waiting();
   // Frames to be sent again, or an acknowledgement that is due.
   [[nodiscard]] bool has_more_to_keep() const;
   [[nodiscard]] bool is_continuing() const;
@@ -353,14 +353,12 @@ class Link final {
   // The same, and no limit of bytes holds it back.
   [[nodiscard]] bool has_pressing() const { return owes_heard_ || has_urgent() || has_again(); }
   [[nodiscard]] bool has_again() const { return kept_ != nullptr && kept_->has_again(); }
-  [[nodiscard]] bool has_next(Socket& socket, bool any) {
-    if (!socket.own.empty()) return true;
-    const bool takes = any && !stands_by(socket) && flow_of(socket).room > 0 && has_waiting();
-    return !socket.stalled && (has_pressing() || (takes && (rails() == 0 || route_of(waiting_.front().frame) == socket.route)));
-  }
+  [[nodiscard]] bool has_next(Socket& socket, bool any);
   // `any`: also frames that wait in the queue. Of several routes only next_socket() says which one takes those.
   void fill(Socket& socket, bool any);
   bool write(Socket& socket);
+  bool write_bytes(Socket& socket, std::size_t frames);
+  void count_sent(Socket& socket, std::size_t sent);
   void wrote(Socket& socket, std::size_t bytes);
   static void take_back(Outgoing& outgoing, bool begun);
   void keep(Outgoing& outgoing, const Socket& socket);
@@ -429,7 +427,7 @@ class Link final {
   std::shared_ptr<PathDialer> dialer_;
   std::uint64_t without_path_since_ = 0;  // 0: there are some
   Status last_break_;                     // why the last path broke
-  bool paths_changed_ = false, took_from_sockets_ = false;
+  bool paths_changed_ = false, took_from_sockets_ = false, rails_end_ = false;
   std::size_t offers_ = 0;         // sockets that wait for take_path()
   std::size_t leaving_ = 0;        // sockets that leave_path() gave up, and look_after() has not reset yet
   std::uint32_t latest_in_ = 0;    // the path that brought the latest frame
@@ -439,6 +437,8 @@ class Link final {
   std::array<std::uint64_t, kMostRoutes> works_since_ns_{};  // by route: when it had a socket again that is whole; 0: it has none
   std::unordered_map<std::uint64_t, PeerGroup> peer_groups_;
   std::unordered_set<std::uint64_t> opened_;  // communicators that the peer opened with a valid proof
+  RemotePlaces remote_;
+  ToldPlaces told_;
   bool partly_ended_ = false;                 // the peer closed some of the sockets
   std::uint64_t silent_since_ = 0;            // then: when look_after() first found no input of the others; 0: not yet
   std::atomic<bool> given_up_{false}, broken_{false};

@@ -234,9 +234,10 @@ void Link::look_for_paths(const Status& reason) {
 
 void Link::empty_path(Socket& socket) {
   drop_pins(socket);
+  if (socket.pipe.rail() != nullptr) socket.pipe.shut_down();  // its peer may be about to write in place
   const resume::Arrivals::Half half = arrivals_->path_broke(socket.index);
   const PeerGroup* const peer_group = peer_group_of(socket.frame.peer_group);
-  const bool is_own = socket.frame.kind() == FrameKind::open || socket.frame.kind() == FrameKind::heard;
+  const bool is_own = is_for_link(socket.frame) || socket.frame.kind() == FrameKind::heard;
   if (half.abandoned && socket.at != nullptr && !is_own && peer_group != nullptr)
     peer_group->sink->unplace(peer_group->member, socket.frame, socket.at);
   socket.in_payload = false;
@@ -250,6 +251,8 @@ void Link::empty_path(Socket& socket) {
   if (kept_ != nullptr) kept_->path_broke(socket.index);
   policy_.tell_again();
 }
+
+bool Link::wants_path(std::size_t path) const { return path < wanted_sockets() && path_is_broken(path) && !is_offered(path); }
 
 void Link::drop_path(std::size_t path, const Status& reason) {
   if (!broken() && continues() && sockets_[path]->live()) path_broke(*sockets_[path], reason);

@@ -60,6 +60,18 @@ class Sink {
   virtual void pipe_grew(std::uint32_t member) { (void)member; }
 };
 
+// A communicator as its link knows it, by number.
+struct PeerGroup {
+  Sink* sink = nullptr;
+  std::uint32_t member = 0;
+};
+// One that entered before the sockets were open, or whose frames may go over a path that is opened later.
+struct Entered {
+  std::uint64_t peer_group = 0;
+  std::uint32_t own = 0;
+  bool left = false;
+};
+
 // Opens the sockets of a link when they are needed. Called with the domain's lock held; neither blocks nor calls the link back.
 class LinkOpener {
  public:

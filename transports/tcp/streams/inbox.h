@@ -71,6 +71,11 @@ class InStream final {
 
   // Messages of that digest whose first byte has not arrived are received into that placement.
   void want(const Placement& placement, std::uint32_t digest);
+  // Slices of that operation that the caller has taken, if their messages were wanted.
+  [[nodiscard]] std::uint64_t taken(std::uint64_t operation) const {
+    const Wanted& wanted = wanted_[operation % wanted_.size()];
+    return wanted.where.operation == operation ? wanted.released : 0;
+  }
   // Ends the placement of the operation and returns it. The caller stops sockets that read into it.
   Placement displace(std::uint64_t operation);
 
