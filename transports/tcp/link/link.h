@@ -112,6 +112,8 @@ class Link final {
   }
   // The same, or the peer has not acknowledged everything, or an acknowledgement waits for its time: a thread has to pump.
   [[nodiscard]] bool unsent() const { return has_output() || (open() && is_continuing()); }
+  // Then: only because of what the peer or this end has not acknowledged yet, and the link is near.
+  [[nodiscard]] bool only_waits() const;
   // Its frames have numbers that the peer acknowledges: it has several sockets, or continues.
   [[nodiscard]] bool numbered() const { return arrivals_ != nullptr; }
   // Its frames are kept until they are acknowledged, and its sockets may break.

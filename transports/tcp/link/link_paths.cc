@@ -123,6 +123,10 @@ bool Link::is_continuing() const {
                               without_path_since_ != 0 || offers_ > 0 || leaving_ > 0 || needs_pumps_for_rails());
 }
 
+bool Link::only_waits() const {
+  return !far() && !has_output() && without_path_since_ == 0 && offers_ == 0 && leaving_ == 0 && !needs_pumps_for_rails();
+}
+
 void Link::tell_heard_now() {
   if (policy_.due_ns() != resume::AcknowledgementPolicy::kNever) policy_.tell_again();
 }
