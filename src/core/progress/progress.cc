@@ -117,7 +117,7 @@ bool Progress::drive(Task& task, Deadline until) {
   return true;
 }
 
-void Progress::ended(bool only_pumped) {
+void Progress::note_end(bool only_pumped) {
   if (only_pumped) pumping_.fetch_sub(1);
   pending_.fetch_sub(1);
 }
@@ -128,7 +128,7 @@ bool Progress::round() {
     const bool only_pumps = task.only_pumps();
     const Task::Step step = advance(task);
     moved = moved || step != Task::Step::blocked;
-    if (step == Task::Step::ended) this->ended(only_pumps);
+    if (step == Task::Step::ended) note_end(only_pumps);
     return step == Task::Step::ended;
   });
   if (ended > 0) tell_waiters();
@@ -139,7 +139,7 @@ bool Progress::inspect_all() {
   const std::size_t ended = active_.visit([this](Task& task) {
     const bool only_pumps = task.only_pumps();
     if (!inspect(task)) return false;
-    this->ended(only_pumps);
+    note_end(only_pumps);
     return true;
   });
   if (ended > 0) tell_waiters();

@@ -94,7 +94,7 @@ class Progress final {
   bool give_up(Task& task) noexcept;
   Moved pump() noexcept;
   bool round();  // every task that can move once; true if something moved
-  void ended(bool only_pumped);
+  void note_end(bool only_pumped);
   bool pump_too(bool moved);  // the sockets as well, unless tasks move and it was their turn a moment ago
   [[nodiscard]] bool waits_far() const { return far_moves_ > 0; }
   bool inspect_all();     // true if a task ended
