@@ -68,9 +68,9 @@ bool Progress::joins_arrivals(Task& task) noexcept {
 // join() counts the task before it reads the number of waiters; this function changes the number of waiters before it reads the
 // count. So at least one of the two sees the other.
 void Progress::depart() {
-  if (waiters_.fetch_sub(1) > 1 || !has_work()) return;
+  if (waiters_.fetch_sub(1) > 1 || pending_.load() == 0) return;
   const std::lock_guard lock(mutex_);
-  changed_.notify_all();
+  if (has_work() || !watchful_) changed_.notify_all();  // a thread that polls by itself finds what may wait
 }
 
 bool Progress::has_work() const {

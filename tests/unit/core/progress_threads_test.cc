@@ -70,6 +70,18 @@ TEST_F(OnThreads, ATaskThatOnlyPumpsAndMayWaitDelaysNoCall) {
   EXPECT_TRUE(eventually([&] { return pumping.ended(); }));
 }
 
+// The background thread sleeps for good when it comes, because a thread waits; that one leaves.
+TEST_F(OnThreads, ATaskThatOnlyPumpsAndMayWaitIsFoundAfterTheLastWaiterLeft) {
+  sleeper_.pumping_may_wait = true;
+  Progress progress(sleeper_, kSpins);
+  ASSERT_TRUE(progress.prepare().ok());
+  ScriptedTask pumping({[] { return Step::ended; }, [] { return false; }, &one_, nullptr, true});
+  progress.attend();
+  progress.join(pumping);
+  progress.depart();
+  EXPECT_TRUE(eventually([&] { return pumping.ended(); }));
+}
+
 // A call is driven alone; another thread waits for a task that comes meanwhile.
 TEST_F(OnThreads, ATaskThatOnlyPumpsHidesNoOtherFromACallThatIsDrivenAlone) {
   sleeper_.pumping_may_wait = true;
