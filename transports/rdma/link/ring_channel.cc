@@ -134,7 +134,7 @@ std::uint64_t RingChannel::add_record(std::uint64_t start, const Part& head, con
   gather(request, head, staging_->data() + offset);
   gather(request, body, staging_->data() + offset + head.bytes.size());
   const bool lent = head.key.has_value() || body.key.has_value();
-  request.inlined = !lent && size <= pair_->most_inline();
+  request.inlined = !lent && request.size <= pair_->most_inline();
   request.target = peer_.ring + offset;
   request.remote_key = peer_.ring_key;
   report_next_ = report_next_ || lent;  // as for write()

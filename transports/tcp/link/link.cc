@@ -141,7 +141,7 @@ void Link::queue_opening(Socket& socket, const Entered& entered) {
 // peer must learn first what they belong to.
 void Link::leave(std::uint64_t peer_group) {
   remote_.forget(peer_group);
-  while (const auto place = told_.take_of(peer_group)) end_writers(*place);
+  while (const auto place = told_places_.take_of(peer_group)) end_writers(*place);
   peer_groups_.erase(peer_group);
   if (!needed_) {
     std::erase_if(entered_, [peer_group](const Entered& one) { return one.peer_group == peer_group; });
@@ -154,7 +154,7 @@ void Link::leave(std::uint64_t peer_group) {
       socket->at = nullptr;
 }
 
-Link::PeerGroup* Link::peer_group_of(std::uint64_t key) {
+EnteredGroup* Link::peer_group_of(std::uint64_t key) {
   const auto found = peer_groups_.find(key);
   return found == peer_groups_.end() ? nullptr : &found->second;
 }

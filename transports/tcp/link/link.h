@@ -377,7 +377,7 @@ class Link final {
   Outgoing next_of(Socket& socket);
   [[nodiscard]] Status check_number(std::uint64_t sequence) const;
   [[nodiscard]] Secret proof_of(std::uint64_t peer_group, std::uint32_t member) const;
-  [[nodiscard]] PeerGroup* peer_group_of(std::uint64_t key);
+  [[nodiscard]] EnteredGroup* peer_group_of(std::uint64_t key);
 
   std::vector<std::unique_ptr<Socket>> sockets_;  // changes once at most: while it is empty; with the spare places
   std::atomic<std::size_t> lasting_sockets_{0};   // of sockets_, once it does not change any more
@@ -437,10 +437,10 @@ class Link final {
   std::uint64_t progress_ns_ = 0;  // when acknowledged_ grew, or a path was left
   std::uint64_t looked_ns_ = 0;    // when look_for_stall() looked last
   std::array<std::uint64_t, kMostRoutes> works_since_ns_{};  // by route: when it had a socket again that is whole; 0: it has none
-  std::unordered_map<std::uint64_t, PeerGroup> peer_groups_;
+  std::unordered_map<std::uint64_t, EnteredGroup> peer_groups_;
   std::unordered_set<std::uint64_t> opened_;  // communicators that the peer opened with a valid proof
   RemotePlaces remote_;
-  ToldPlaces told_;
+  ToldPlaces told_places_;
   bool partly_ended_ = false;                 // the peer closed some of the sockets
   std::uint64_t silent_since_ = 0;            // then: when look_after() first found no input of the others; 0: not yet
   std::atomic<bool> given_up_{false}, broken_{false};

@@ -26,7 +26,7 @@ constexpr std::uint64_t kPartlyEndedNs = 2'000'000'000;
 }  // namespace
 
 void Link::turn_away(const std::byte* memory, std::size_t size) {
-  while (const auto place = told_.take_within(memory, size)) end_writers(*place);
+  while (const auto place = told_places_.take_within(memory, size)) end_writers(*place);
   const std::less<> before;
   for (const auto& socket : sockets_)
     if (socket->in_payload && socket->at != nullptr && !before(socket->at, memory) && before(socket->at, memory + size))
@@ -36,7 +36,7 @@ void Link::turn_away(const std::byte* memory, std::size_t size) {
 bool Link::receive() {
   bool moved = false;
   if (continues() && kept_ == nullptr) return false;
-  if (!told_.empty()) moved = receive_rails();  // what a rail has brought whole need not come again over a socket
+  if (!told_places_.empty()) moved = receive_rails();  // what a rail has brought whole need not come again over a socket
   for (const auto& socket : sockets_) {
     if (broken()) break;
     if (socket->live()) moved = receive(*socket) || moved;
@@ -195,7 +195,7 @@ Status Link::begin_frame(Socket& socket) {
   if (frame.kind() == FrameKind::rate || frame.kind() == FrameKind::sockets)
     return frame.length == 0 ? Status() : garbage("a payload in a frame that has none");
   if (opened_.count(frame.peer_group) == 0) return garbage("frames of a communicator that was not opened");
-  if (PeerGroup* const peer_group = peer_group_of(frame.peer_group)) {
+  if (EnteredGroup* const peer_group = peer_group_of(frame.peer_group)) {
     SETO_ASSIGN(socket.at, peer_group->sink->place(peer_group->member, frame));
   }
   return {};
@@ -276,7 +276,7 @@ Status Link::end_frame(Socket& socket) {
     hear_sockets(frame);
     return {};
   }
-  if (PeerGroup* const peer_group = peer_group_of(frame.peer_group))
+  if (EnteredGroup* const peer_group = peer_group_of(frame.peer_group))
     return peer_group->sink->arrived(peer_group->member, frame, socket.at);
   return {};
 }

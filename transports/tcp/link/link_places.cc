@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint64_t kWorthTelling = std::uint64_t{256} << 10;
 
 // The words of one frame, as long as it is kept.
-struct Words {
+struct FrameOfPlace {
   PlaceWords words;
   resume::Lender lender;
 };
@@ -32,7 +32,7 @@ RailName Link::name_of(const Socket& rail) const {
 bool Link::tell_place(const Frame& stream, const Placement& wanted) {
   if (broken() || kept_ == nullptr || !has_live_rail()) return false;
   ToldPlaces::Place over;
-  ToldPlaces::Place& place = told_.place_of(stream_of(stream), wanted.operation, over);
+  ToldPlaces::Place& place = told_places_.place_of(stream_of(stream), wanted.operation, over);
   end_writers(over);
   const std::uint64_t slices = (wanted.size + wanted.stride - 1) / wanted.stride;
   const std::uint64_t until = std::min(wanted.until, slices);
@@ -40,16 +40,16 @@ bool Link::tell_place(const Frame& stream, const Placement& wanted) {
   if (more == 0 || (until < slices && more * wanted.stride < kWorthTelling)) return false;
   place.where = wanted;
   place.where.until = until;
-  const auto words = std::make_shared<Words>();
-  words->words = {reinterpret_cast<std::uint64_t>(wanted.first), wanted.size, until, static_cast<std::uint32_t>(wanted.stride)};
+  const auto told = std::make_shared<FrameOfPlace>();
+  told->words = {reinterpret_cast<std::uint64_t>(wanted.first), wanted.size, until, static_cast<std::uint32_t>(wanted.stride)};
   for (std::size_t path = sockets_.size() - rails(); path < sockets_.size(); ++path)
-    if (sockets_[path]->live()) grant(place, *sockets_[path], words->words);
-  if (words->words.keys == 0) return false;
+    if (sockets_[path]->live()) grant(place, *sockets_[path], told->words);
+  if (told->words.keys == 0) return false;
   Frame frame = stream;
   frame.set_kind(FrameKind::place);
   frame.mark = mark_of(wanted.operation, 0);
   frame.length = sizeof(PlaceWords);
-  queue_urgent(frame, reinterpret_cast<const std::byte*>(&words->words), {words, &words->lender});
+  queue_urgent(frame, reinterpret_cast<const std::byte*>(&told->words), {told, &told->lender});
   return true;
 }
 
@@ -75,7 +75,7 @@ Link::Socket* Link::writer_of(const ToldPlaces::Grant& grant) {
 
 // All that may be written there has been.
 void Link::end_place(const Frame& stream, Mark released) {
-  const auto place = told_.empty() ? std::nullopt : told_.released(stream_of(stream), released);
+  const auto place = told_places_.empty() ? std::nullopt : told_places_.released(stream_of(stream), released);
   if (!place.has_value()) return;
   for (const ToldPlaces::Grant& grant : place->grants)
     if (Socket* const rail = writer_of(grant)) rail->pipe.close_place(grant.permission);
@@ -109,9 +109,9 @@ Status Link::take_from_place(Socket& socket) {
   const Frame& frame = socket.frame;
   if (socket.pipe.rail() == nullptr || frame.length < BytePipe::kLongPart)
     return garbage("a payload in place that no rail has written");
-  const std::byte* const from = told_.at(frame, name_of(socket));
+  const std::byte* const from = told_places_.at(frame, name_of(socket));
   if (from != nullptr && socket.at != nullptr && socket.at != from) std::memcpy(socket.at, from, frame.length);
-  if (const PeerGroup* const peer_group = peer_group_of(frame.peer_group);
+  if (const EnteredGroup* const peer_group = peer_group_of(frame.peer_group);
       from == nullptr && socket.at != nullptr && peer_group != nullptr) {
     peer_group->sink->unplace(peer_group->member, frame, socket.at);
     socket.at = nullptr;

@@ -61,7 +61,7 @@ class Sink {
 };
 
 // A communicator as its link knows it, by number.
-struct PeerGroup {
+struct EnteredGroup {
   Sink* sink = nullptr;
   std::uint32_t member = 0;
 };
