@@ -71,6 +71,23 @@ class RingPipes : public ::testing::Test {
   std::unique_ptr<RdmaHost> here, there;
 };
 
+// This end closes it; what the peer had sent before may be the last that comes of it.
+TEST_F(RingPipes, WhatHasArrivedIsReadAfterTheEnd) {
+  auto [one, other] = connect();
+  ASSERT_TRUE(one != nullptr && other != nullptr);
+  std::string bytes = "the last words";
+  const iovec part{bytes.data(), bytes.size()};
+  ASSERT_EQ(one->send({&part, 1}), static_cast<ssize_t>(bytes.size()));
+  fabric.run();
+  other->close();
+  std::string got(bytes.size(), '\0');
+  const iovec room{got.data(), got.size()};
+  ASSERT_EQ(other->receive({&room, 1}), static_cast<ssize_t>(got.size()));
+  EXPECT_EQ(got, bytes);
+  EXPECT_EQ(other->receive({&room, 1}), -1);
+  EXPECT_EQ(errno, ECONNRESET);
+}
+
 TEST_F(RingPipes, CarryBytesInOrderBothWays) {
   auto [one, other] = connect();
   ASSERT_TRUE(one != nullptr && other != nullptr);

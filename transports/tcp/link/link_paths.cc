@@ -238,7 +238,6 @@ void Link::look_for_paths(const Status& reason) {
 
 void Link::empty_path(Socket& socket) {
   drop_pins(socket);
-  if (socket.pipe.rail() != nullptr) socket.pipe.shut_down();  // its peer may be about to write in place
   const resume::Arrivals::Half half = arrivals_->path_broke(socket.index);
   const EnteredGroup* const peer_group = peer_group_of(socket.frame.peer_group);
   const bool is_own = is_for_link(socket.frame) || socket.frame.kind() == FrameKind::heard;
