@@ -16,7 +16,6 @@ using rdma::SendRequest;
 
 namespace {
 
-constexpr std::size_t kPiece = 256;        // bytes that are placed at once
 constexpr std::uint32_t kSilentTries = 8;  // steps that stand for one try at a port that is down
 
 std::vector<rdma::GidEntry> gids_of(const std::string& address) {
@@ -227,49 +226,6 @@ std::size_t FakeFabric::registered_bytes() {
   return bytes;
 }
 
-void FakeFabric::count_reads_of(const std::byte* memory, std::size_t size) {
-  const std::lock_guard lock(mutex_);
-  counted_ = {memory, size};
-  bytes_read_ = 0;
-}
-
-std::size_t FakeFabric::bytes_read() {
-  const std::lock_guard lock(mutex_);
-  return bytes_read_;
-}
-
-void FakeFabric::count_writes_to(const std::byte* memory, std::size_t size) {
-  const std::lock_guard lock(mutex_);
-  counted_writes_ = {memory, size};
-  bytes_written_ = 0;
-}
-
-std::size_t FakeFabric::bytes_written() {
-  const std::lock_guard lock(mutex_);
-  return bytes_written_;
-}
-
-void FakeFabric::keep_packets() {
-  const std::lock_guard lock(mutex_);
-  keeps_packets_ = true;
-}
-
-std::size_t FakeFabric::packets_on_their_way() {
-  const std::lock_guard lock(mutex_);
-  return packets_.size();
-}
-
-std::size_t FakeFabric::land_packets() {
-  const std::lock_guard lock(mutex_);
-  std::size_t bytes = 0;
-  for (const Packet& packet : std::exchange(packets_, {})) {
-    if (pairs_.count(packet.pair) == 0 || regions_.count(packet.key) == 0) continue;
-    write(bytes_at(packet.key, packet.address), packet.bytes);
-    bytes += packet.bytes.size();
-  }
-  return bytes;
-}
-
 std::size_t FakeFabric::failed() {
   const std::lock_guard lock(mutex_);
   return failed_;
@@ -373,57 +329,6 @@ std::optional<CompletionStatus> FakeFabric::refusal(const Pair& pair, const Pair
 std::byte* FakeFabric::bytes_at(std::uint32_t key, std::uint64_t address) {
   const auto found = regions_.find(key);
   return found == regions_.end() ? nullptr : found->second.memory + (address - found->second.address);
-}
-
-std::vector<std::byte> FakeFabric::piece_of(const Send& send, std::size_t at) {
-  std::vector<std::byte> bytes(std::min(kPiece, send.request.size - at));
-  if (send.inlined.empty())
-    read_source(send.request, at, bytes);
-  else
-    std::memcpy(bytes.data(), send.inlined.data() + at, bytes.size());
-  return bytes;
-}
-
-void FakeFabric::write(std::byte* target, std::span<const std::byte> bytes) {
-  std::memcpy(target, bytes.data(), bytes.size());
-  const auto offset = reinterpret_cast<std::uintptr_t>(target) - reinterpret_cast<std::uintptr_t>(counted_writes_.data());
-  if (offset < counted_writes_.size()) bytes_written_ += bytes.size();
-}
-
-void FakeFabric::place_piece(Send& send, std::byte* target) {
-  const std::size_t at = send.pieces.back();
-  send.pieces.pop_back();
-  const auto written = regions_.find(send.request.remote_key);
-  std::vector<std::byte> bytes = piece_of(send, at);
-  if (holds_writes_ && written != regions_.end() && written->second.is_dma_buf)
-    held_writes_.push_back({target + at, std::move(bytes)});
-  else
-    write(target + at, bytes);
-}
-
-// A sender sends a packet again for as long as it exists, and reads it from where it lies.
-void FakeFabric::leave_packets(const Pair& pair) {
-  if (!keeps_packets_ || pair.sends.empty() || pair.sends.front().request.kind == SendRequest::Kind::send) return;
-  const Send& send = pair.sends.front();
-  if (!send.begun || refusal(pair, pair, send) == CompletionStatus::local_protection_error) return;
-  for (const std::size_t at : send.pieces)
-    packets_.push_back({pair.path.remote_queue_pair, send.request.remote_key, send.request.target + at, piece_of(send, at)});
-}
-
-// A piece may begin in the first place and end in the second one.
-void FakeFabric::read_source(const SendRequest& request, std::size_t at, std::span<std::byte> to) {
-  const std::size_t first = request.size - request.rest_size;
-  for (std::size_t done = 0; done < to.size();) {
-    const bool in_first = at + done < first;
-    const std::byte* const from = in_first ? request.source + at + done : request.rest + (at + done - first);
-    const std::size_t size = in_first ? std::min(to.size() - done, first - at - done) : to.size() - done;
-    const std::uint32_t key = in_first ? request.local_key : request.rest_key;
-    std::memcpy(to.data() + done, bytes_at(key, reinterpret_cast<std::uint64_t>(from)), size);
-    if (garbles_reads_ && regions_.at(key).is_dma_buf) to[done] ^= std::byte{1};
-    const auto offset = reinterpret_cast<std::uintptr_t>(from) - reinterpret_cast<std::uintptr_t>(counted_.data());
-    if (offset < counted_.size()) bytes_read_ += size;
-    done += size;
-  }
 }
 
 void FakeFabric::deliver(std::uint32_t number, Pair& pair, Pair& peer, Send& send) {

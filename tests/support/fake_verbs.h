@@ -90,6 +90,8 @@ class FakeFabric final {
   [[nodiscard]] std::size_t registered_bytes();
 
  private:
+  static constexpr std::size_t kPiece = 256;  // bytes that are placed at once
+
   friend class FakeDevice;
   friend class FakeQueue;
   friend class FakePair;

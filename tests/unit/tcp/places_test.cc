@@ -1,6 +1,6 @@
 // Which bytes of a peer a rail may write, from what both ends say of an operation.
 
-#include "transports/tcp/link/places.h"
+#include "transports/tcp/frames/places.h"
 
 #include <gtest/gtest.h>
 

@@ -119,12 +119,20 @@ Status RingChannel::post_receives(std::uint32_t count) {
 
 // ---- sending ----
 
+bool RingChannel::ready_for(std::size_t requests) const {
+  return !broken() && connected_ && room() >= requests + ReceiveRing::kMostTold;
+}
+
 std::optional<std::uint64_t> RingChannel::send(const Part& head, const Part& body) {
   const std::size_t size = head.bytes.size() + body.bytes.size();
   if (!ready_for(1) || size == 0 || size > most_bytes_) return std::nullopt;
   const auto start = out_.place(units_of(size));
   if (!start.has_value()) return std::nullopt;
   return add_record(*start, head, body);
+}
+
+bool RingChannel::send(std::span<const std::byte> head, std::span<const std::byte> body) {
+  return send(Part{head, {}}, Part{body, {}}).has_value();
 }
 
 std::uint64_t RingChannel::add_record(std::uint64_t start, const Part& head, const Part& body) {
@@ -161,26 +169,14 @@ void RingChannel::gather(SendRequest& request, const Part& part, std::byte* copy
   request.size += size;
 }
 
-std::optional<std::uint64_t> RingChannel::write(std::span<const std::byte> source, std::uint32_t local_key, RemotePlace place) {
-  if (!ready_for(1) || source.empty() || source.size() > kMostWritten) return std::nullopt;
-  return add_write(source, local_key, place, out_.end());
-}
-
-// The records before the write, not the one behind it, are those that its report tells to be read.
+// What the report of the write tells to be read are the records before it.
 std::optional<std::uint64_t> RingChannel::write(std::span<const std::byte> source, std::uint32_t local_key, RemotePlace place,
-                                                std::span<const std::byte> head) {
-  if (!ready_for(2) || source.empty() || source.size() > kMostWritten || head.empty() || head.size() > most_bytes_)
+                                                std::span<const std::byte> record) {
+  if (!ready_for(record.empty() ? 1 : 2) || source.empty() || source.size() > kMostWritten || record.size() > most_bytes_)
     return std::nullopt;
   const std::uint64_t before = out_.end();
-  const auto start = out_.place(units_of(head.size()));
+  const auto start = record.empty() ? std::optional<std::uint64_t>(0) : out_.place(units_of(record.size()));
   if (!start.has_value()) return std::nullopt;
-  const std::uint64_t ticket = add_write(source, local_key, place, before);
-  (void)add_record(*start, {head, {}}, {});
-  return ticket;
-}
-
-std::uint64_t RingChannel::add_write(std::span<const std::byte> source, std::uint32_t local_key, RemotePlace place,
-                                     std::uint64_t end) {
   SendRequest request;
   request.kind = SendRequest::Kind::write;
   request.source = source.data();
@@ -191,7 +187,8 @@ std::uint64_t RingChannel::add_write(std::span<const std::byte> source, std::uin
   // Its owner waits for the report, and a report costs little beside bytes that are worth a write.
   report_next_ = true;
   const std::uint64_t ticket = posted_requests_;
-  add(request, end);
+  add(request, before);
+  if (!record.empty()) (void)add_record(*start, {record, {}}, {});
   return ticket;
 }
 

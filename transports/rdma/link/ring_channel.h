@@ -64,16 +64,12 @@ class RingChannel final : private CompletionSink {
   };
   // The record consists of both parts; flush() hands it to the device. Absent: there is no room now, or the channel is broken.
   [[nodiscard]] std::optional<std::uint64_t> send(const Part& head, const Part& body);
-  [[nodiscard]] bool send(std::span<const std::byte> head, std::span<const std::byte> body) {
-    return send(Part{head, {}}, Part{body, {}}).has_value();
-  }
-  // Writes memory that is registered on this device, of at most kMostWritten bytes, to the place. The peer may read it once it
-  // has a record that was sent later. The source stays as it is, and registered, until written(ticket). Absent: there is no room
-  // now, or the channel is broken.
-  [[nodiscard]] std::optional<std::uint64_t> write(std::span<const std::byte> source, std::uint32_t local_key, RemotePlace place);
-  // The same, and a short record behind it: both, or nothing.
+  [[nodiscard]] bool send(std::span<const std::byte> head, std::span<const std::byte> body);
+  // Writes memory that is registered on this device, of at most kMostWritten bytes, to the place, and sends a record behind it,
+  // unless it is empty. The peer may read the place once it has a record that was sent later. The source stays as it is, and
+  // registered, until written(ticket). Absent: there is no room now for both, or the channel is broken.
   [[nodiscard]] std::optional<std::uint64_t> write(std::span<const std::byte> source, std::uint32_t local_key, RemotePlace place,
-                                                   std::span<const std::byte> head);
+                                                   std::span<const std::byte> record = {});
   [[nodiscard]] bool written(std::uint64_t ticket) const { return completed_requests_ > ticket; }
   static constexpr std::size_t kMostWritten = std::size_t{8} << 20;
   // Hands over what was sent and written, with one doorbell, and tells the peer what was released if that is due. To be called
@@ -118,13 +114,9 @@ class RingChannel final : private CompletionSink {
   void completed(const Completion& completion) override;
   void heard(const Completion& completion);
   void gather(SendRequest& request, const Part& part, std::byte* copy) const;
-  [[nodiscard]] std::uint64_t add_write(std::span<const std::byte> source, std::uint32_t local_key, RemotePlace place,
-                                        std::uint64_t end);
   std::uint64_t add_record(std::uint64_t start, const Part& head, const Part& body);
   void add(SendRequest request, std::uint64_t end);
-  [[nodiscard]] bool ready_for(std::size_t requests) const {
-    return !broken() && connected_ && room() >= requests + ReceiveRing::kMostTold;
-  }
+  [[nodiscard]] bool ready_for(std::size_t requests) const;
   void tell();
   void post_batch();
   [[nodiscard]] std::size_t room() const { return sends_ - static_cast<std::size_t>(posted_requests_ - completed_requests_); }

@@ -177,6 +177,10 @@ void Link::queue_urgent(const Frame& frame, const std::byte* payload, std::share
   urgent_.push({frame, payload, std::move(lender), nullptr});
 }
 
+bool Link::has_output() const {
+  return open() && (!waiting_.empty() || !urgent_.empty() || under_way_ > 0 || holds_encrypted() || has_more_to_keep());
+}
+
 bool Link::has_waiting() {
   return !waiting_.empty() && may_send(kMostBeyond - kTellAfter) &&
          (!continues() || kept_->may_send(waiting_.front().frame.length));

@@ -26,12 +26,12 @@
 #include "transports/tcp/flow/route_flow.h"
 #include "transports/tcp/flow/socket_count.h"
 #include "transports/tcp/flow/way_choice.h"
+#include "transports/tcp/frames/frame.h"
+#include "transports/tcp/frames/places.h"
 #include "transports/tcp/link/fifo.h"
-#include "transports/tcp/link/frame.h"
 #include "transports/tcp/link/limits.h"
 #include "transports/tcp/link/link_socket.h"
 #include "transports/tcp/link/link_users.h"
-#include "transports/tcp/link/places.h"
 #include "transports/tcp/link/receive_buffers.h"
 #include "transports/tcp/link/routes.h"
 #include "transports/tcp/link/seen_traffic.h"
@@ -107,9 +107,7 @@ class Link final {
   bool receive();
   bool flush();
   // Something is to be written as soon as the sockets have room.
-  [[nodiscard]] bool has_output() const {
-    return open() && (!waiting_.empty() || !urgent_.empty() || under_way_ > 0 || holds_encrypted() || has_more_to_keep());
-  }
+  [[nodiscard]] bool has_output() const;
   // The same, or the peer has not acknowledged everything, or an acknowledgement waits for its time: a thread has to pump.
   [[nodiscard]] bool unsent() const { return has_output() || (open() && is_continuing()); }
   // Then: only because of what the peer or this end has not acknowledged yet, and the link is near.
@@ -441,8 +439,8 @@ class Link final {
   std::unordered_set<std::uint64_t> opened_;  // communicators that the peer opened with a valid proof
   RemotePlaces remote_;
   ToldPlaces told_places_;
-  bool partly_ended_ = false;                 // the peer closed some of the sockets
-  std::uint64_t silent_since_ = 0;            // then: when look_after() first found no input of the others; 0: not yet
+  bool partly_ended_ = false;       // the peer closed some of the sockets
+  std::uint64_t silent_since_ = 0;  // then: when look_after() first found no input of the others; 0: not yet
   std::atomic<bool> given_up_{false}, broken_{false};
   std::atomic<std::uint64_t> broken_since_{0};
   mutable std::mutex why_mutex_;

@@ -11,7 +11,7 @@
 #include "src/net/tls/secure_stream.h"
 #include "transports/resume/payload_retention.h"
 #include "transports/tcp/flow/way_choice.h"
-#include "transports/tcp/link/frame.h"
+#include "transports/tcp/frames/frame.h"
 
 namespace seto::resume {
 class CopyMemory;

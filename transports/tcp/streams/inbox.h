@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "src/base/result.h"
-#include "transports/tcp/link/frame.h"
+#include "transports/tcp/frames/frame.h"
 #include "transports/tcp/link/receive_buffers.h"
 #include "transports/tcp/streams/message_table.h"
 #include "transports/transport.h"

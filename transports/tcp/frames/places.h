@@ -10,7 +10,7 @@
 #include "src/base/status.h"
 #include "transports/geometry.h"
 #include "transports/optional_streams.h"
-#include "transports/tcp/link/frame.h"
+#include "transports/tcp/frames/frame.h"
 
 // Where the receiver of a stream wants its payloads, so that rails of the sender write them there (decision 55).
 namespace seto::tcp {
@@ -51,7 +51,7 @@ inline StreamName stream_of(const Frame& frame) { return {frame.peer_group, fram
 // The places that the peer has told.
 class RemotePlaces final {
  public:
-  // Of so many streams; the payloads of others travel as bytes.
+  // The payloads of more streams travel as bytes.
   static constexpr std::size_t kMostStreams = 4'096;
 
   Status hear(const Frame& frame, const PlaceWords& words);
@@ -76,14 +76,14 @@ class RemotePlaces final {
 // The places that this end has told.
 class ToldPlaces final {
  public:
-  // What a rail needs to write there: PlaceWords::key, and the name of the permission at the own pipe.
+  // A rail writes there with this key; `permission`: its name at the own pipe.
   struct Grant {
     RailName rail;
     std::uint32_t key = 0;
     std::uint32_t permission = 0;
   };
   struct Place {
-    Placement where;  // `until`: as told
+    Placement where;                                    // `until`: as told
     std::array<Grant, PlaceWords::kMostKeys> grants{};  // by rail; attempt 0: it has none
   };
 

@@ -1,4 +1,4 @@
-#include "transports/tcp/link/places.h"
+#include "transports/tcp/frames/places.h"
 
 #include <algorithm>
 #include <functional>
