@@ -169,7 +169,7 @@ void RingChannel::gather(SendRequest& request, const Part& part, std::byte* copy
   request.size += size;
 }
 
-// What the report of the write tells to be read are the records before it.
+// The report of the write says that the device has read the records before it, not the one behind it.
 std::optional<std::uint64_t> RingChannel::write(std::span<const std::byte> source, std::uint32_t local_key, RemotePlace place,
                                                 std::span<const std::byte> record) {
   if (!ready_for(record.empty() ? 1 : 2) || source.empty() || source.size() > kMostWritten || record.size() > most_bytes_)
