@@ -52,7 +52,7 @@ inline StreamName stream_of(const Frame& frame) { return {frame.peer_group, fram
 class RemotePlaces final {
  public:
   // The payloads of more streams travel as bytes.
-  static constexpr std::size_t kMostStreams = 4'096;
+  static constexpr std::size_t kMostStreams = 1'024;
 
   Status hear(const Frame& frame, const PlaceWords& words);
   struct Target {

@@ -40,11 +40,15 @@ bool Link::tell_place(const Frame& stream, const Placement& wanted) {
   if (more == 0 || (until < slices && more * wanted.stride < kWorthTelling)) return false;
   place.where = wanted;
   place.where.until = until;
-  const auto told = std::make_shared<FrameOfPlace>();
-  told->words = {reinterpret_cast<std::uint64_t>(wanted.first), wanted.size, until, static_cast<std::uint32_t>(wanted.stride)};
+  PlaceWords words{reinterpret_cast<std::uint64_t>(wanted.first), wanted.size, until, static_cast<std::uint32_t>(wanted.stride)};
   for (std::size_t path = sockets_.size() - rails(); path < sockets_.size(); ++path)
-    if (sockets_[path]->live()) grant(place, *sockets_[path], told->words);
-  if (told->words.keys == 0) return false;
+    if (sockets_[path]->live()) grant(place, *sockets_[path], words);
+  if (words.keys == 0) {  // most memory has no name
+    end_place(stream, mark_of(wanted.operation, slices - 1));
+    return false;
+  }
+  const auto told = std::make_shared<FrameOfPlace>();
+  told->words = words;
   Frame frame = stream;
   frame.set_kind(FrameKind::place);
   frame.mark = mark_of(wanted.operation, 0);
