@@ -184,6 +184,16 @@ void FakeQueue::take_events() {
   drain(queue_->descriptor);
 }
 
+Status FakeQueue::grow(std::uint32_t depth) {
+  const std::lock_guard lock(fabric_.mutex_);
+  const auto call = VerbsCall::grow_completion_queue;
+  if (const auto error = fabric_.injected(call)) return verbs_failure(call, device_, *error);
+  if (depth > fabric_.devices_.at(device_).facts.most_completions || depth < queue_->completions.size())
+    return verbs_failure(call, device_, EINVAL);
+  queue_->depth = depth;
+  return {};
+}
+
 // ---- queue pairs ----
 
 FakePair::~FakePair() {

@@ -66,6 +66,7 @@ class FakeQueue final : public rdma::CompletionQueue {
   Status arm() override;
   [[nodiscard]] int descriptor() const override { return queue_->descriptor; }
   void take_events() override;
+  Status grow(std::uint32_t depth) override;
 
  private:
   friend class FakeDevice;

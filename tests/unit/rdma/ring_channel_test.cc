@@ -357,17 +357,51 @@ TEST_F(Channel, EveryCallOfItsUseMayFail) {
   EXPECT_THAT(std::string(other->connect(ends[0].channel->address()).text()), HasSubstr("no route"));
 }
 
-TEST_F(Channel, AFullCompletionQueueIsAnError) {
+// The queue grows as far as the device allows. All channels fail at once here, so all their requests complete: a queue that is
+// not deep enough overflows, which ends the fake.
+TEST_F(Channel, AQueueOfCompletionsHoldsWhatTheDeviceAllows) {
+  constexpr std::uint32_t kRecords = 1'000;
+  constexpr std::size_t kPlaces = 2 * (kRecords + ReceiveRing::kMostTold);
+  constexpr std::size_t kAllowed = 65'536;
+  static_assert(kAllowed > 2 * Completions::kFirstDepth);
   open(fabric);
+  ASSERT_TRUE(send(ends[0], "before it grows"));
+  exchange_once();
+  ASSERT_TRUE(send(ends[1], "while it grows"));
+  ends[1].channel->flush();
+  fabric.run();
   std::vector<std::unique_ptr<RingChannel>> channels;
   Status status;
   while (status.ok()) {
-    auto one = RingChannel::create(setup_of(ends[0], "rank 1", 4 << 10, 1'000));
+    auto one = RingChannel::create(setup_of(ends[0], "rank 1", 4 << 10, kRecords));
     status = one.status();
     if (one.ok()) channels.push_back(std::move(one).value());
-    ASSERT_LT(channels.size(), 10U);
+    ASSERT_LE(channels.size(), kAllowed / kPlaces);
   }
-  EXPECT_THAT(std::string(status.text()), HasSubstr("completion queue is full"));
+  EXPECT_EQ(channels.size(), (kAllowed - 2 * (32 + ReceiveRing::kMostTold)) / kPlaces);
+  EXPECT_THAT(std::string(status.text()), HasSubstr("the completion queue is full: too many peers of one device"));
+  ends[0].poll();
+  EXPECT_EQ(front(ends[0]), "while it grows");
+  for (const auto& channel : channels) channel->break_with(failure(Code::aborted, "the test ends it"));
+  channels.pop_back();
+  EXPECT_TRUE(RingChannel::create(setup_of(ends[0], "rank 1", 4 << 10, kRecords)).ok()) << "places are given back";
+}
+
+TEST_F(Channel, AQueueOfCompletionsThatDoesNotGrowTakesNoMoreChannels) {
+  open(fabric);
+  fabric.fail(VerbsCall::grow_completion_queue, ENOSYS);
+  std::vector<std::unique_ptr<RingChannel>> channels;
+  Result<std::unique_ptr<RingChannel>> one = RingChannel::create(setup_of(ends[0], "rank 1", 4 << 10, 1'000));
+  while (one.ok() && channels.size() < 10) {
+    channels.push_back(std::move(one).value());
+    one = RingChannel::create(setup_of(ends[0], "rank 1", 4 << 10, 1'000));
+  }
+  EXPECT_THAT(std::string(one.status().text()), HasSubstr("RDMA to rank 1: ibv_resize_cq of rxe0 failed"));
+  EXPECT_THAT(std::string(one.status().text()), HasSubstr("goes over TCP"));
+  EXPECT_GT(channels.size(), 0U);
+  ASSERT_TRUE(send(ends[0], "as before"));
+  exchange_once();
+  EXPECT_EQ(front(ends[1]), "as before");
 }
 
 TEST_F(Channel, EventsOfTheDeviceAreTold) {

@@ -22,6 +22,7 @@ namespace seto::rdma {
   VISIT(abi::Channel*, ibv_create_comp_channel, (abi::Context*))                                                           \
   VISIT(int, ibv_destroy_comp_channel, (abi::Channel*))                                                                    \
   VISIT(abi::Queue*, ibv_create_cq, (abi::Context*, int, void*, abi::Channel*, int))                                       \
+  VISIT(int, ibv_resize_cq, (abi::Queue*, int))                                                                            \
   VISIT(int, ibv_destroy_cq, (abi::Queue*))                                                                                \
   VISIT(int, ibv_get_cq_event, (abi::Channel*, abi::Queue**, void**))                                                      \
   VISIT(void, ibv_ack_cq_events, (abi::Queue*, unsigned))                                                                  \

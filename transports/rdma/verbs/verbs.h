@@ -35,6 +35,8 @@ class CompletionQueue {
   [[nodiscard]] virtual int descriptor() const = 0;
   // Takes the events that made the descriptor readable.
   virtual void take_events() = 0;
+  // It holds so many completions from now on, those that wait in it included. After a failure it is as it was.
+  virtual Status grow(std::uint32_t depth) = 0;
 };
 
 // A reliable connection between two queue pairs.
