@@ -7,6 +7,7 @@ namespace seto::rdma {
 // The functions of libibverbs that the library calls. VISIT(type of the result, name, arguments).
 #define SETO_LIBIBVERBS_FUNCTIONS(VISIT)                                                                                   \
   VISIT(abi::DeviceName**, ibv_get_device_list, (int*))                                                                    \
+  VISIT(int, ibv_fork_init, ())                                                                                            \
   VISIT(void, ibv_free_device_list, (abi::DeviceName**))                                                                   \
   VISIT(const char*, ibv_get_device_name, (abi::DeviceName*))                                                              \
   VISIT(abi::Context*, ibv_open_device, (abi::DeviceName*))                                                                \
