@@ -301,11 +301,9 @@ bool FakeFabric::step_pair(std::uint32_t number, Pair& pair) {
   }
   std::byte* const target = send.request.kind == SendRequest::Kind::send ? peer->receives.front().target
                                                                          : bytes_at(send.request.remote_key, send.request.target);
+  if (random_() % 4 == 0 && step_ahead(pair, *peer)) return true;
   if (!send.begun) {
-    for (std::size_t at = 0; at < send.request.size; at += kPiece) send.pieces.push_back(at);
-    std::shuffle(send.pieces.begin(), send.pieces.end(), random_);
-    if (send.request.size > 0) std::memset(target, 0xa5, send.request.size);
-    send.begun = true;
+    begin(send, target);
     return true;
   }
   if (!send.pieces.empty()) {
@@ -313,6 +311,32 @@ bool FakeFabric::step_pair(std::uint32_t number, Pair& pair) {
     return true;
   }
   deliver(number, pair, *peer, send);
+  return true;
+}
+
+void FakeFabric::begin(Send& send, std::byte* target) {
+  for (std::size_t at = 0; at < send.request.size; at += kPiece) send.pieces.push_back(at);
+  std::shuffle(send.pieces.begin(), send.pieces.end(), random_);
+  if (send.request.size > 0) std::memset(target, 0xa5, send.request.size);
+  send.begun = true;
+}
+
+// Bytes of a later write may come before those of earlier ones where its target is not kept in order. No more writes are on their
+// way than the peer has receive requests for. Completions keep their order.
+bool FakeFabric::step_ahead(Pair& pair, const Pair& peer) {
+  const std::size_t most = std::min(pair.sends.size(), peer.receives.size());
+  if (most < 2) return false;
+  Send& send = pair.sends[1 + random_() % (most - 1)];
+  const auto region = regions_.find(send.request.remote_key);
+  if (send.request.kind == SendRequest::Kind::send || send.request.size == 0 || region == regions_.end() ||
+      region->second.in_order || refusal(pair, peer, send).has_value())
+    return false;
+  std::byte* const target = bytes_at(send.request.remote_key, send.request.target);
+  if (send.begun && send.pieces.empty()) return false;
+  if (send.begun)
+    place_piece(send, target);
+  else
+    begin(send, target);
   return true;
 }
 

@@ -94,6 +94,7 @@ class FakeFabric final {
     std::byte* memory = nullptr;  // where its bytes lie: for a dma-buf in a mapping of its own
     std::size_t size = 0;
     bool is_dma_buf = false;
+    bool in_order = true;  // bytes of a write come behind those of the writes before it
   };
   struct HeldWrite {
     std::byte* target = nullptr;
@@ -144,6 +145,9 @@ class FakeFabric final {
   [[nodiscard]] const rdma::PortFacts* port_of(const Pair& pair) const;
   [[nodiscard]] std::optional<rdma::CompletionStatus> refusal(const Pair& pair, const Pair& peer, const Send& send) const;
   [[nodiscard]] std::byte* bytes_at(std::uint32_t key, std::uint64_t address);
+  // A write that is not the next one of its pair places a piece. False: none may.
+  bool step_ahead(Pair& pair, const Pair& peer);
+  void begin(Send& send, std::byte* target);
   void place_piece(Send& send, std::byte* target);
   void read_source(const rdma::SendRequest& request, std::size_t at, std::span<std::byte> to);
   void deliver(std::uint32_t number, Pair& pair, Pair& peer, Send& send);

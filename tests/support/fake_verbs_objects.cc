@@ -80,10 +80,18 @@ Result<rdma::DeviceFacts> FakeDevice::facts() {
 }
 
 Result<std::unique_ptr<rdma::MemoryRegion>> FakeDevice::register_memory(std::byte* memory, std::size_t size) {
+  return register_host(memory, size, true);
+}
+
+Result<std::unique_ptr<rdma::MemoryRegion>> FakeDevice::register_unordered(std::byte* memory, std::size_t size) {
+  return register_host(memory, size, false);
+}
+
+Result<std::unique_ptr<rdma::MemoryRegion>> FakeDevice::register_host(std::byte* memory, std::size_t size, bool in_order) {
   const std::lock_guard lock(fabric_.mutex_);
   if (const auto status = refused(VerbsCall::register_memory)) return *status;
   const std::uint32_t key = fabric_.next_number_++;
-  fabric_.regions_[key] = {name_, reinterpret_cast<std::uint64_t>(memory), memory, size, false};
+  fabric_.regions_[key] = {name_, reinterpret_cast<std::uint64_t>(memory), memory, size, false, in_order};
   return std::unique_ptr<rdma::MemoryRegion>(std::make_unique<FakeRegion>(fabric_, key));
 }
 
@@ -102,7 +110,7 @@ Result<std::unique_ptr<rdma::MemoryRegion>> FakeDevice::register_dma_buf(const r
                            static_cast<off_t>(first - in_page));
   if (pages == MAP_FAILED) return verbs_failure(VerbsCall::register_dma_buf, name_, errno);
   const std::uint32_t key = fabric_.next_number_++;
-  fabric_.regions_[key] = {name_, memory.address, static_cast<std::byte*>(pages) + in_page, memory.size, true};
+  fabric_.regions_[key] = {name_, memory.address, static_cast<std::byte*>(pages) + in_page, memory.size, true, true};
   return std::unique_ptr<rdma::MemoryRegion>(std::make_unique<FakeRegion>(fabric_, key));
 }
 

@@ -114,6 +114,7 @@ TEST(LibibverbsAbi, NumbersAreThoseOfTheHeader) {
   EXPECT_EQ(abi::kReceivedWrite, static_cast<unsigned>(IBV_WC_RECV_RDMA_WITH_IMM));
   EXPECT_EQ(abi::kReliableConnection, static_cast<unsigned>(IBV_QPT_RC));
   EXPECT_EQ(abi::kAccessRemoteWrite, static_cast<unsigned>(IBV_ACCESS_REMOTE_WRITE));
+  EXPECT_EQ(abi::kAccessRelaxedOrdering, static_cast<unsigned>(IBV_ACCESS_RELAXED_ORDERING));
   EXPECT_EQ(+abi::kError, +IBV_QPS_ERR);
   EXPECT_EQ(+abi::kReadyToSend, +IBV_QPS_RTS);
   EXPECT_EQ(abi::kSetState | abi::kSetAccess | abi::kSetPkeyIndex | abi::kSetPort | abi::kSetPath | abi::kSetMtu,

@@ -200,6 +200,7 @@ enum PairState : std::uint32_t { kReset = 0, kInit = 1, kReadyToReceive = 2, kRe
 
 inline constexpr std::uint32_t kAccessLocalWrite = 1;
 inline constexpr std::uint32_t kAccessRemoteWrite = 2;
+inline constexpr std::uint32_t kAccessRelaxedOrdering = 1U << 20;
 
 // Bits of the attributes that a change of a queue pair sets.
 inline constexpr int kSetState = 1 << 0;

@@ -18,7 +18,7 @@ namespace {
 constexpr int kMostGids = 4'096;
 // From which a request gathers its bytes (SendRequest::rest). Every device that is known has more.
 constexpr std::uint32_t kSendPlaces = 2;
-// Access to registered memory, without relaxed ordering: a completion must not overtake the bytes before it.
+// Access to registered memory. In order where a GPU may have it (decision 46).
 constexpr int kAccess = abi::kAccessLocalWrite | abi::kAccessRemoteWrite;
 
 // Mbit/s of one lane, by the code of the speed.
@@ -165,6 +165,18 @@ Result<std::unique_ptr<MemoryRegion>> LibibverbsDevice::register_memory(std::byt
   abi::Region* const region = functions_.ibv_reg_mr(domain_, memory, size, kAccess);
   if (region == nullptr) return failed(VerbsCall::register_memory, errno);
   return std::unique_ptr<MemoryRegion>(std::make_unique<Region>(functions_, region));
+}
+
+// libibverbs leaves the wish out where the kernel does not know it; a driver may refuse it all the same.
+Result<std::unique_ptr<MemoryRegion>> LibibverbsDevice::register_unordered(std::byte* memory, std::size_t size) {
+  if (orders_all_.load(std::memory_order_relaxed)) return register_memory(memory, size);
+  const auto address = reinterpret_cast<std::uint64_t>(memory);
+  abi::Region* const region =
+      functions_.ibv_reg_mr_iova2(domain_, memory, size, address, static_cast<unsigned>(kAccess) | abi::kAccessRelaxedOrdering);
+  if (region != nullptr) return std::unique_ptr<MemoryRegion>(std::make_unique<Region>(functions_, region));
+  if (errno != EINVAL && errno != EOPNOTSUPP) return failed(VerbsCall::register_memory, errno);
+  orders_all_.store(true, std::memory_order_relaxed);
+  return register_memory(memory, size);
 }
 
 Result<std::unique_ptr<MemoryRegion>> LibibverbsDevice::register_dma_buf(const DmaBuf& memory) {

@@ -19,6 +19,7 @@ namespace seto::rdma {
   VISIT(abi::Domain*, ibv_alloc_pd, (abi::Context*))                                                                       \
   VISIT(int, ibv_dealloc_pd, (abi::Domain*))                                                                               \
   VISIT(abi::Region*, ibv_reg_mr, (abi::Domain*, void*, std::size_t, int))                                                 \
+  VISIT(abi::Region*, ibv_reg_mr_iova2, (abi::Domain*, void*, std::size_t, std::uint64_t, unsigned))                       \
   VISIT(int, ibv_dereg_mr, (abi::Region*))                                                                                 \
   VISIT(abi::Channel*, ibv_create_comp_channel, (abi::Context*))                                                           \
   VISIT(int, ibv_destroy_comp_channel, (abi::Channel*))                                                                    \
