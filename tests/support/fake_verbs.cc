@@ -73,14 +73,16 @@ void FakeFabric::add_ethernet(const std::string& name, const std::string& addres
   add({name, 1'024, 65'536, {port}});
 }
 
-void FakeFabric::add_infiniband(const std::string& name, std::uint16_t lid) {
+void FakeFabric::add_infiniband(const std::string& name, std::uint16_t lid, const std::string& own_gid) {
   rdma::PortFacts port;
   port.state = rdma::PortState::active;
   port.link_layer = rdma::LinkLayer::infiniband;
   port.mtu = 4'096;
   port.lid = lid;
   port.rate_mbit = 200'000;
-  port.gids = {{0, rdma::gid_of("fe80::" + std::to_string(lid)), rdma::GidType::infiniband, 0, 0}};
+  port.needs_global_route = !own_gid.empty();
+  const std::string gid = own_gid.empty() ? "fe80::" + std::to_string(lid) : own_gid;
+  port.gids = {{0, rdma::gid_of(gid), rdma::GidType::infiniband, 0, 0}};
   port.pkeys = {0xffff};
   add({name, 1'024, 65'536, {port}});
 }
@@ -271,7 +273,7 @@ FakeFabric::Pair* FakeFabric::peer_of(const Pair& pair) {
   if (port == nullptr || peer.state != State::connected) return nullptr;
   // Packets with other numbers than the peer expects are those of an earlier connection.
   if (peer.path.remote_sequence != pair.path.own_sequence) return nullptr;
-  if (!pair.path.gid_index.has_value()) return port->lid == pair.path.remote_lid ? &peer : nullptr;
+  if (!pair.path.gid_index.has_value()) return port->lid == pair.path.remote_lid && !port->needs_global_route ? &peer : nullptr;
   const auto has_gid = [&](const rdma::GidEntry& entry) { return entry.gid == pair.path.remote_gid; };
   return std::any_of(port->gids.begin(), port->gids.end(), has_gid) ? &peer : nullptr;
 }

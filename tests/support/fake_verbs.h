@@ -34,9 +34,10 @@ class FakeFabric final {
 
   // ---- devices ----
   void add(rdma::DeviceFacts device);
-  // A device of one port on Ethernet with a RoCE v2 GID of this address, or on InfiniBand with this LID.
+  // A device of one port on Ethernet with a RoCE v2 GID of this address, or on InfiniBand with this LID. With a GID: it may share
+  // the LID with others, and packets for it need that GID.
   void add_ethernet(const std::string& name, const std::string& address, std::uint32_t mtu = 4'096);
-  void add_infiniband(const std::string& name, std::uint16_t lid);
+  void add_infiniband(const std::string& name, std::uint16_t lid, const std::string& own_gid = {});
   [[nodiscard]] std::vector<rdma::DeviceFacts> facts();  // of all devices
   [[nodiscard]] std::unique_ptr<rdma::Verbs> verbs();    // of a process on this fabric; the fabric outlives it
 

@@ -161,6 +161,8 @@ struct PortAttributes {  // ibv_port_attr
   std::uint16_t capabilities2;
 };
 
+inline constexpr std::uint8_t kPortNeedsGlobalRoute = 1;
+
 struct Capacity {  // ibv_qp_cap
   std::uint32_t sends;
   std::uint32_t receives;

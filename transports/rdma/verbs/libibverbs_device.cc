@@ -136,6 +136,7 @@ Result<PortFacts> LibibverbsDevice::port_facts(std::uint8_t number) {
   facts.link_layer = layer_of(port.link_layer);
   facts.mtu = port.active_mtu >= 1 && port.active_mtu <= 5 ? 128U << port.active_mtu : 256;
   facts.lid = port.lid;
+  facts.needs_global_route = facts.link_layer == LinkLayer::infiniband && (port.flags & abi::kPortNeedsGlobalRoute) != 0;
   facts.rate_mbit = lane_mbit(port.active_speed) * lanes(port.active_width);
   for (int index = 0; index < std::min(port.gid_count, kMostGids); ++index) {
     abi::GidEntry entry{};
