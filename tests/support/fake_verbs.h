@@ -75,6 +75,7 @@ class FakeFabric final {
   void count_reads_of(const std::byte* memory, std::size_t size);
   [[nodiscard]] std::size_t bytes_read();
   [[nodiscard]] std::size_t signalled() const { return signalled_; }
+  [[nodiscard]] std::size_t inlined() const { return inlined_; }
   // How many queue pairs have failed.
   [[nodiscard]] std::size_t failed();
   // The paths of the queue pairs that are connected now.
@@ -174,6 +175,7 @@ class FakeFabric final {
   std::size_t bytes_read_ = 0;
   std::size_t doorbells_ = 0;
   std::size_t signalled_ = 0;
+  std::size_t inlined_ = 0;
   std::size_t failed_ = 0;
   bool stop_ = false;
   std::thread thread_;

@@ -261,6 +261,7 @@ Result<std::size_t> FakePair::post(std::span<const rdma::SendRequest> requests) 
     FakeFabric::Send send;
     send.request = request;
     if (request.inlined && request.size > 0) send.inlined.assign(request.source, request.source + request.size);
+    fabric_.inlined_ += send.inlined.empty() ? 0 : 1;
     pair.sends.push_back(std::move(send));
     ++accepted;
   }

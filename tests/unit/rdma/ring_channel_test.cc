@@ -91,6 +91,45 @@ TEST_F(Channel, RingsTheDoorbellOnceForManyRecords) {
   EXPECT_EQ(fabric.signalled(), 0U) << "ten requests need no report yet";
 }
 
+// A device copies a short record when it is posted; it fetches a longer one, and bytes of users, later.
+TEST_F(Channel, InlinesWhatIsShort) {
+  open(fabric);
+  const auto inlines = [&](std::size_t size) {
+    const std::size_t before = fabric.inlined();
+    EXPECT_TRUE(send(ends[0], std::string(size / 2, 'h'), std::string(size - size / 2, 'b')));
+    ends[0].channel->flush();
+    return fabric.inlined() > before;
+  };
+  EXPECT_TRUE(inlines(1));
+  EXPECT_TRUE(inlines(188)) << "a header and a short payload";
+  EXPECT_FALSE(inlines(1'000));
+  exchange_once();
+  for (const std::size_t size : {std::size_t{1}, std::size_t{188}, std::size_t{1'000}}) {
+    EXPECT_EQ(front(ends[1]), std::string(size / 2, 'h') + std::string(size - size / 2, 'b'));
+    ends[1].channel->release();
+  }
+}
+
+// Short records in bursts, and a reader that keeps up: one report for sixteen requests, those that only tell of room included,
+// and one doorbell for a burst.
+TEST_F(Channel, AsksForOneReportInSixteenAndRingsOnceForABurst) {
+  constexpr std::size_t kBurst = 10, kBursts = 160;
+  open(fabric, 64 << 10, 128);
+  const std::size_t before = fabric.doorbells();
+  for (std::size_t burst = 0; burst < kBursts; ++burst) {
+    for (std::size_t i = 0; i < kBurst; ++i) ASSERT_TRUE(send(ends[0], std::string(100, 'x')));
+    exchange_once();
+    for (std::size_t i = 0; i < kBurst; ++i) {
+      ASSERT_EQ(front(ends[1]).size(), 100U);
+      ends[1].channel->release();
+    }
+  }
+  constexpr std::size_t kTold = kBursts * kBurst / (128 / ReceiveRing::kParts);  // messages that tell of room
+  EXPECT_GE(fabric.signalled(), kBursts * kBurst / 16 - 1);
+  EXPECT_LE(fabric.signalled(), (kBursts * kBurst + kTold) / 16 + 1);
+  EXPECT_LE(fabric.doorbells() - before, kBursts + kTold);
+}
+
 TEST_F(Channel, IsDeliveredOnceTheDeviceSaysSo) {
   open(fabric);
   ASSERT_TRUE(send(ends[0], "last words"));
