@@ -141,7 +141,8 @@ Result<PortFacts> LibibverbsDevice::port_facts(std::uint8_t number) {
   for (int index = 0; index < std::min(port.gid_count, kMostGids); ++index) {
     abi::GidEntry entry{};
     const int error = functions_._ibv_query_gid_ex(context_, number, static_cast<std::uint32_t>(index), &entry, 0, sizeof entry);
-    if (error == ENODATA) continue;  // the entry is empty
+    // The entry is empty, or that of an interface that this container does not have: kernels before 5.10 tell no number of it.
+    if (error == ENODATA || error == ENODEV) continue;
     if (error != 0) return failed(VerbsCall::query_gid, error);
     GidEntry gid;
     gid.index = entry.index;
