@@ -2,12 +2,14 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <random>
 
 #include "src/base/config.h"
+#include "src/base/log.h"
 #include "tests/support/rdma_hosts.h"
 #include "tests/support/seed.h"
 
@@ -125,6 +127,29 @@ TEST_F(RingPipes, ReadWhatCameBeforeTheBreak) {
   EXPECT_THAT(other->why(), HasSubstr("b0"));
   EXPECT_EQ(other->send({&part, 1}), -1);
   EXPECT_EQ(errno, ECONNRESET);
+}
+
+// Once for all of its pipes, and not again when it comes and goes.
+TEST_F(RingPipes, ALostPortIsSaidOnce) {
+  const LogCapture log;
+  const auto lines = [&] {
+    const auto all = log.lines();
+    return std::count_if(all.begin(), all.end(), [](const std::string& line) { return line.find("go over other") != line.npos; });
+  };
+  fabric.set_port("b0", 1, PortState::down);
+  there->pipes().arm();
+  EXPECT_EQ(lines(), 0) << "nothing went over it";
+  fabric.set_port("b0", 1, PortState::active);
+  for (int times = 0; times < 2; ++times) {
+    const PipePair first = connect();
+    const PipePair second = connect();
+    fabric.set_port("b0", 1, PortState::down);
+    there->pipes().arm();
+    fabric.set_port("b0", 1, PortState::active);
+    there->pipes().arm();
+    EXPECT_EQ(lines(), 1);
+  }
+  EXPECT_TRUE(log.contains("RDMA device b0: port 1 is down: 2 connections go over other ports or TCP until it is up again"));
 }
 
 TEST_F(RingPipes, BreakWithTheirDevice) {
