@@ -301,6 +301,17 @@ TEST(RdmaSetting, ChoosesPorts) {
 }
 
 // Ports of the same distance count; farther ones wait until they are the nearest.
+TEST(RdmaPorts, OfADeviceThatDoesNotAnswerAreLeftOutWithTheReason) {
+  FakeFabric fabric(testing::chosen_seed());
+  fabric.add_ethernet("a0", "10.0.0.1");
+  fabric.add_ethernet("a1", "10.1.0.1");
+  const LogCapture log;
+  fabric.fail(VerbsCall::query_port, EIO);
+  const auto verbs = fabric.verbs();
+  EXPECT_EQ(RdmaPipes::open(*verbs, "a0,a1").value()->rails(), 1U);
+  EXPECT_TRUE(log.contains("SETO_RDMA: ibv_query_port of a0 failed"));
+}
+
 TEST(RdmaPorts, FarOnesAreSpares) {
   FakeFabric fabric(testing::chosen_seed());
   for (const char* const name : {"a0", "a1", "a2"}) fabric.add_ethernet(name, std::string("10.0.0.") + name[1]);

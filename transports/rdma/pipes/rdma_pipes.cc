@@ -213,13 +213,13 @@ Result<std::unique_ptr<PipeMaker>> RdmaPipes::open(Verbs& verbs, std::string_vie
     return std::unique_ptr<PipeMaker>();
   }
   std::unique_ptr<Devices> devices = std::move(opened).value();
+  const std::vector<NamedPort> ports = devices->ports();
   for (const std::string& trouble : devices->troubles()) {
     if (named)
       SETO_LOG(warn, "SETO_RDMA: %s", trouble.c_str());
     else
       SETO_LOG(info, "an RDMA device is not used: %s", trouble.c_str());
   }
-  const std::vector<NamedPort> ports = devices->ports();
   if (ports.empty()) return std::unique_ptr<PipeMaker>();
   // A link with places for rails keeps what it sends until it is acknowledged: a host whose ports have no cable pays nothing for
   // them, unless its user has named them.
