@@ -11,7 +11,7 @@
 
 #include "transports/rdma/verbs/libibverbs_device.h"
 
-// What the library says of a device, by functions in its place.
+// Facts of a device as the library says them, by functions in its place.
 namespace seto::rdma {
 namespace {
 

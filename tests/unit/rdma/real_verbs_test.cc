@@ -109,7 +109,7 @@ TEST_F(RealDevices, WakeASleeper) {
   EXPECT_EQ(ends[1].channel->front().size(), sizeof "wake up");
 }
 
-// What waits in the queue is still there when it has grown.
+// Completions that wait in the queue are still there when it has grown.
 TEST_F(RealDevices, EnlargeTheirQueueOfCompletions) {
   open();
   if (facts.front().most_completions <= Completions::kFirstDepth) GTEST_SKIP() << "skipped: the device has no longer queues";

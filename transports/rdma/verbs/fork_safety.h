@@ -5,7 +5,7 @@
 #include "src/base/result.h"
 #include "transports/rdma/verbs/libibverbs_functions.h"
 
-// What a fork of the process does to memory that a device uses.
+// Memory that a device uses, and forks of the process.
 namespace seto::rdma {
 
 // The release of the running kernel, such as "6.1.0-56-amd64".
