@@ -12,7 +12,8 @@ export SETO_LIVENESS_TIMEOUT_MS=100000 SETO_INIT_TIMEOUT_MS=300000
 over_rails() { grep -q 'data goes over rails' "$work/log.$1"; }
 fail() {
   echo "failed: $program: $*"
-  exec tail -n 20 "$work"/{log,out}.*
+  tail -n 20 "$work"/{log,out}.*
+  exit 1
 }
 for program in "${programs[@]}"; do
   work=$(mktemp -d)
