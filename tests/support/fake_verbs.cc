@@ -72,14 +72,16 @@ void FakeFabric::add_ethernet(const std::string& name, const std::string& addres
   add({name, 1'024, 65'536, {port}});
 }
 
-void FakeFabric::add_infiniband(const std::string& name, std::uint16_t lid) {
+void FakeFabric::add_infiniband(const std::string& name, std::uint16_t lid, const std::string& own_gid) {
   rdma::PortFacts port;
   port.state = rdma::PortState::active;
   port.link_layer = rdma::LinkLayer::infiniband;
   port.mtu = 4'096;
   port.lid = lid;
   port.rate_mbit = 200'000;
-  port.gids = {{0, rdma::gid_of("fe80::" + std::to_string(lid)), rdma::GidType::infiniband, 0, 0}};
+  port.needs_global_route = !own_gid.empty();
+  const std::string gid = own_gid.empty() ? "fe80::" + std::to_string(lid) : own_gid;
+  port.gids = {{0, rdma::gid_of(gid), rdma::GidType::infiniband, 0, 0}};
   port.pkeys = {0xffff};
   add({name, 1'024, 65'536, {port}});
 }
@@ -259,7 +261,7 @@ FakeFabric::Pair* FakeFabric::peer_of(const Pair& pair) {
   if (port == nullptr || peer.state != State::connected) return nullptr;
   // Packets with other numbers than the peer expects are those of an earlier connection.
   if (peer.path.remote_sequence != pair.path.own_sequence) return nullptr;
-  if (!pair.path.gid_index.has_value()) return port->lid == pair.path.remote_lid ? &peer : nullptr;
+  if (!pair.path.gid_index.has_value()) return port->lid == pair.path.remote_lid && !port->needs_global_route ? &peer : nullptr;
   const auto has_gid = [&](const rdma::GidEntry& entry) { return entry.gid == pair.path.remote_gid; };
   return std::any_of(port->gids.begin(), port->gids.end(), has_gid) ? &peer : nullptr;
 }
@@ -289,11 +291,9 @@ bool FakeFabric::step_pair(std::uint32_t number, Pair& pair) {
   }
   std::byte* const target = send.request.kind == SendRequest::Kind::send ? peer->receives.front().target
                                                                          : bytes_at(send.request.remote_key, send.request.target);
+  if (random_() % 4 == 0 && step_ahead(pair, *peer)) return true;
   if (!send.begun) {
-    for (std::size_t at = 0; at < send.request.size; at += kPiece) send.pieces.push_back(at);
-    std::shuffle(send.pieces.begin(), send.pieces.end(), random_);
-    if (send.request.size > 0) std::memset(target, 0xa5, send.request.size);
-    send.begun = true;
+    begin(send, target);
     return true;
   }
   if (!send.pieces.empty()) {
@@ -323,12 +323,6 @@ std::optional<CompletionStatus> FakeFabric::refusal(const Pair& pair, const Pair
   if (request.size > 0 && !holds(request.remote_key, peer.device, request.target, request.size))
     return CompletionStatus::remote_access_error;
   return std::nullopt;
-}
-
-// After refusal(). Null: a request of no bytes may name any memory.
-std::byte* FakeFabric::bytes_at(std::uint32_t key, std::uint64_t address) {
-  const auto found = regions_.find(key);
-  return found == regions_.end() ? nullptr : found->second.memory + (address - found->second.address);
 }
 
 void FakeFabric::deliver(std::uint32_t number, Pair& pair, Pair& peer, Send& send) {

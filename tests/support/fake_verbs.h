@@ -34,9 +34,10 @@ class FakeFabric final {
 
   // ---- devices ----
   void add(rdma::DeviceFacts device);
-  // A device of one port on Ethernet with a RoCE v2 GID of this address, or on InfiniBand with this LID.
+  // A device of one port on Ethernet with a RoCE v2 GID of this address, or on InfiniBand with this LID. With a GID: it may share
+  // the LID with others, and packets for it need that GID.
   void add_ethernet(const std::string& name, const std::string& address, std::uint32_t mtu = 4'096);
-  void add_infiniband(const std::string& name, std::uint16_t lid);
+  void add_infiniband(const std::string& name, std::uint16_t lid, const std::string& own_gid = {});
   [[nodiscard]] std::vector<rdma::DeviceFacts> facts();  // of all devices
   [[nodiscard]] std::unique_ptr<rdma::Verbs> verbs();    // of a process on this fabric; the fabric outlives it
 
@@ -82,6 +83,7 @@ class FakeFabric final {
   std::size_t land_packets();
   [[nodiscard]] std::size_t packets_on_their_way();
   [[nodiscard]] std::size_t signalled() const { return signalled_; }
+  [[nodiscard]] std::size_t inlined() const { return inlined_; }
   // How many queue pairs have failed.
   [[nodiscard]] std::size_t failed();
   // The paths of the queue pairs that are connected now.
@@ -104,6 +106,7 @@ class FakeFabric final {
     std::byte* memory = nullptr;  // where its bytes lie: for a dma-buf in a mapping of its own
     std::size_t size = 0;
     bool is_dma_buf = false;
+    bool in_order = true;  // bytes of a write come behind those of the writes before it
   };
   struct HeldWrite {
     std::byte* target = nullptr;
@@ -160,6 +163,9 @@ class FakeFabric final {
   [[nodiscard]] const rdma::PortFacts* port_of(const Pair& pair) const;
   [[nodiscard]] std::optional<rdma::CompletionStatus> refusal(const Pair& pair, const Pair& peer, const Send& send) const;
   [[nodiscard]] std::byte* bytes_at(std::uint32_t key, std::uint64_t address);
+  // A write that is not the next one of its pair places a piece. False: none may.
+  bool step_ahead(Pair& pair, const Pair& peer);
+  void begin(Send& send, std::byte* target);
   void place_piece(Send& send, std::byte* target);
   [[nodiscard]] std::vector<std::byte> piece_of(const Send& send, std::size_t at);
   void leave_packets(const Pair& pair);
@@ -190,6 +196,7 @@ class FakeFabric final {
   std::vector<Packet> packets_;
   std::size_t doorbells_ = 0;
   std::size_t signalled_ = 0;
+  std::size_t inlined_ = 0;
   std::size_t failed_ = 0;
   bool stop_ = false;
   std::thread thread_;

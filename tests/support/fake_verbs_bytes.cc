@@ -1,15 +1,47 @@
-// How the bytes of requests move in a FakeFabric, and which of them it counts.
-
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "tests/support/fake_verbs.h"
 
+// How the bytes of a write come to their place: in pieces, in random order, and perhaps before those of earlier writes, or late;
+// and which of them are counted.
 namespace seto::support {
 
 using rdma::CompletionStatus;
 using rdma::SendRequest;
+
+void FakeFabric::begin(Send& send, std::byte* target) {
+  for (std::size_t at = 0; at < send.request.size; at += kPiece) send.pieces.push_back(at);
+  std::shuffle(send.pieces.begin(), send.pieces.end(), random_);
+  if (send.request.size > 0) std::memset(target, 0xa5, send.request.size);
+  send.begun = true;
+}
+
+// Bytes of a later write may come before those of earlier ones where its target is not kept in order. No more writes are on their
+// way than the peer has receive requests for. Completions keep their order.
+bool FakeFabric::step_ahead(Pair& pair, const Pair& peer) {
+  const std::size_t most = std::min(pair.sends.size(), peer.receives.size());
+  if (most < 2) return false;
+  Send& send = pair.sends[1 + random_() % (most - 1)];
+  const auto region = regions_.find(send.request.remote_key);
+  if (send.request.kind == SendRequest::Kind::send || send.request.size == 0 || region == regions_.end() ||
+      region->second.in_order || refusal(pair, peer, send).has_value())
+    return false;
+  std::byte* const target = bytes_at(send.request.remote_key, send.request.target);
+  if (send.begun && send.pieces.empty()) return false;
+  if (send.begun)
+    place_piece(send, target);
+  else
+    begin(send, target);
+  return true;
+}
+
+// After refusal(). Null: a request of no bytes may name any memory.
+std::byte* FakeFabric::bytes_at(std::uint32_t key, std::uint64_t address) {
+  const auto found = regions_.find(key);
+  return found == regions_.end() ? nullptr : found->second.memory + (address - found->second.address);
+}
 
 void FakeFabric::count_reads_of(const std::byte* memory, std::size_t size) {
   const std::lock_guard lock(mutex_);
@@ -82,11 +114,13 @@ void FakeFabric::place_piece(Send& send, std::byte* target) {
 
 // A sender sends a packet again for as long as it exists, and reads it from where it lies.
 void FakeFabric::leave_packets(const Pair& pair) {
-  if (!keeps_packets_ || pair.sends.empty() || pair.sends.front().request.kind == SendRequest::Kind::send) return;
-  const Send& send = pair.sends.front();
-  if (!send.begun || refusal(pair, pair, send) == CompletionStatus::local_protection_error) return;
-  for (const std::size_t at : send.pieces)
-    packets_.push_back({pair.path.remote_queue_pair, send.request.remote_key, send.request.target + at, piece_of(send, at)});
+  if (!keeps_packets_) return;
+  for (const Send& send : pair.sends) {
+    if (!send.begun || send.request.kind == SendRequest::Kind::send) continue;
+    if (refusal(pair, pair, send) == CompletionStatus::local_protection_error) continue;
+    for (const std::size_t at : send.pieces)
+      packets_.push_back({pair.path.remote_queue_pair, send.request.remote_key, send.request.target + at, piece_of(send, at)});
+  }
 }
 
 // A piece may begin in the first place and end in the second one.

@@ -107,6 +107,23 @@ TEST_F(SetUp, OfPeersWithDifferentMtusTakesTheSmallerOne) {
   expect_channel("a0", "c0");
 }
 
+// Virtual functions of one InfiniBand port: a packet without a GID reaches none of them. It is enough that one end is such.
+TEST_F(SetUp, OfPortsThatShareALidUsesTheirGids) {
+  fabric.add_infiniband("c0", 4, "fe80::41");
+  fabric.add_infiniband("d0", 4, "fe80::42");
+  fabric.add_infiniband("d1", 9);
+  for (const char* const peer : {"d0", "d1"}) {
+    open({"c0"}, {peer});
+    begin();
+    run();
+    const auto paths = fabric.paths();
+    ASSERT_EQ(paths.size(), 2U) << peer;
+    for (const QueuePairPath& path : paths) EXPECT_EQ(path.gid_index, 0U);
+    expect_channel("c0", peer);
+    for (auto& end : ends) end.reset();
+  }
+}
+
 TEST_F(SetUp, ARefusalBeforeTheFirstProposalIsIgnored) {
   open({"a0"}, {"b0"});
   begin();

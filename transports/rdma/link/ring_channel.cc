@@ -41,10 +41,9 @@ Result<std::unique_ptr<RingChannel>> RingChannel::create(Setup setup) {
 }
 
 Status RingChannel::allocate() {
-  reserved_ = setup_.completions->reserve(sends_ + receives_);
-  if (!reserved_)
-    return failure(Code::unavailable, "RDMA to %s: the completion queue is full: too many peers of one device",
-                   setup_.peer.c_str());
+  if (const Status status = setup_.completions->reserve(sends_ + receives_); !status.ok())
+    return failure(status.code(), "RDMA to %s: %s", setup_.peer.c_str(), std::string(status.text()).c_str());
+  reserved_ = true;
   SETO_ASSIGN(staging_, RegisteredMemory::create(*setup_.device, setup_.ring_size));
   SETO_ASSIGN(ring_, RegisteredMemory::create(*setup_.device, setup_.ring_size));
   SETO_ASSIGN(pair_, setup_.device->create_queue_pair(setup_.completions->queue(), {sends_, receives_, kInline}));

@@ -46,6 +46,7 @@ class RingPipe final : public BytePipe {
   [[nodiscard]] std::uint32_t queue_pair() const { return channel_->queue_pair(); }
   // The completions were polled.
   void polled();
+  [[nodiscard]] bool is_broken() const { return channel_->broken(); }
   void break_with(const Status& reason) { channel_->break_with(reason); }
 
  private:
