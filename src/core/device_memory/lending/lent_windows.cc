@@ -12,7 +12,6 @@
 #include <thread>
 #include <utility>
 
-#include "src/core/device_memory/memory/device_arena.h"
 #include "src/core/device_memory/workspaces.h"
 #include "src/net/local_socket.h"
 
@@ -86,10 +85,12 @@ Status LentWindows::begin_trial() {
   return driver.stream_wait_value32(waiting_, there, 1U, cuda::kWaitGreaterOrEqual);
 }
 
-// The driver does for all allocations of a kind what it does for one.
+// The driver does for all allocations of a kind what it does for one. A reader may have mapped the plain memory for another
+// communicator, or a larger block of the driver of which it is a part: then the trial says less.
 Status LentWindows::try_out(Deadline until) {
   const Deadline soon = until.sooner_ms(kTrialMs);
-  SETO_TRY(try_memory({.number = ~std::uint64_t{0}, .begin = setup_.trial, .size = DeviceArena::kPiece}, soon));
+  SETO_ASSIGN(const DevicePointer plain, setup_.gpu->plain_memory());
+  SETO_TRY(try_memory({.number = ~std::uint64_t{0}, .begin = plain, .size = GpuContext::kPlainMemory}, soon));
   Memory created{.number = ~std::uint64_t{1}, .size = 1};  // without an address here, because giving one back waits for kernels
   SETO_ASSIGN(created.handle, DeviceAllocations::create(*setup_.gpu, created.size));
   if (created.handle == 0) return {};

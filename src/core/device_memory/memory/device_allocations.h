@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <vector>
 
 #include "src/core/device_memory/gpu_context.h"
 
@@ -32,6 +33,10 @@ class DeviceAllocations final {
 
   static DeviceAllocations& of_process();
 
+  // The driver gives file descriptors for memory of this GPU.
+  static bool gives_files(const GpuContext& gpu);
+  // The GPUs of the process that can read memory of this one.
+  static std::vector<cuda::MemoryAccess> readers_of(const GpuContext& gpu);
   // Memory of at least so many bytes that other processes can map, without an address here. 0: the driver gives no file
   // descriptors for memory. Its context is current.
   static Result<cuda::MemoryHandle> create(const GpuContext& gpu, std::size_t& size);
