@@ -62,8 +62,6 @@ Status DeviceCommunicator::open(Bootstrap& bootstrap, Deadline until) {
 
 Result<std::string> DeviceCommunicator::map_workspaces(const std::vector<RankStatement>& statements,
                                                        const std::vector<bool>& nearby) {
-  const ContextScope scope(*gpu_);
-  SETO_TRY(scope.status());
   // Without it the others find no socket, and all ranks stage their messages.
   if (!is_one_process(statements))
     static_cast<void>(MemoryImporter::of_process().start([] { LaunchWatcher::of_process().wake(); }));

@@ -171,6 +171,8 @@ Status Workspaces::hand_over(Rank rank, std::span<const RankStatement> statement
 }
 
 Result<std::string> Workspaces::connect(Rank rank, std::span<const RankStatement> statements, const std::vector<bool>& nearby) {
+  const ContextScope scope(*gpu_);
+  SETO_TRY(scope.status());
   rank_ = rank;
   addresses_.assign(statements.size(), 0);
   dead_.assign(statements.size(), false);

@@ -43,7 +43,7 @@ class Workspaces final {
   // reach it. A driver that lets no other process map it is no failure.
   Result<RankStatement> allocate(RankStatement statement);
   // Maps the workspaces of the other ranks, as far as GPUs reach each other and the system lets processes share their memory.
-  // The context is current. Returns a byte for each rank: kMapped or kNotMapped.
+  // Returns a byte for each rank: kMapped or kNotMapped.
   Result<std::string> connect(Rank rank, std::span<const RankStatement> statements, const std::vector<bool>& nearby);
   static constexpr char kMapped = '+', kNotMapped = '-';
   // By what all ranks have found, the pairs that do not use each other's workspaces, because one of them does not map the

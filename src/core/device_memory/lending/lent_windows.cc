@@ -177,7 +177,7 @@ Result<const LentWindows::Window*> LentWindows::window_of(const Memory& memory) 
 Result<std::vector<Address>> LentWindows::offer(const Memory& memory, Deadline until) {
   const cuda::Driver& driver = setup_.gpu->driver();
   ImportRequest request{.number = memory.number, .size = memory.size};
-  int number = -1;
+  PrivateFd file;
   if (memory.handle == 0) {
     request.kind = ImportRequest::Kind::map_handle;
     const DriverCode code = driver.ipc_get_mem_handle.code(&request.handle, memory.begin);
@@ -185,11 +185,10 @@ Result<std::vector<Address>> LentWindows::offer(const Memory& memory, Deadline u
       return failure(Code::unavailable, "%s", std::string(driver.ipc_get_mem_handle.failed(code).text()).c_str());
   } else {
     request.kind = ImportRequest::Kind::map_file;
-    const DriverCode code = driver.mem_export.code(&number, memory.handle, cuda::HandleType::posix_file_descriptor, 0);
-    if (code != DriverCode::success)
-      return failure(Code::unavailable, "%s", std::string(driver.mem_export.failed(code).text()).c_str());
+    Result<PrivateFd> exported = DeviceAllocations::descriptor_of(*setup_.gpu, memory.handle);
+    if (!exported.ok()) return failure(Code::unavailable, "%s", std::string(exported.status().text()).c_str());
+    file = std::move(exported).value();
   }
-  const Fd file(number);
   for (const Reader& reader : readers_) {
     request.device = reader.device;
     const Status sent = send_import_request(reader.socket.get(), request, file.get(), until);

@@ -1,5 +1,7 @@
 #include "src/core/device_memory/memory/device_allocations.h"
 
+#include <fcntl.h>
+
 #include <iterator>
 #include <string>
 #include <utility>
@@ -64,6 +66,16 @@ Result<cuda::MemoryHandle> DeviceAllocations::create(const GpuContext& gpu, std:
   if (code != DriverCode::success) return driver.mem_create.failed(code);
   size = whole;
   return handle;
+}
+
+// The driver's manual does not say whether the descriptor is closed on exec.
+Result<PrivateFd> DeviceAllocations::descriptor_of(const GpuContext& gpu, cuda::MemoryHandle handle) {
+  int number = -1;
+  SETO_TRY(gpu.driver().mem_export(&number, handle, cuda::HandleType::posix_file_descriptor, 0));
+  Fd file(number);
+  if (fcntl(file.get(), F_SETFD, FD_CLOEXEC) != 0)
+    return system_failure(Code::unavailable, "a descriptor of memory of GPU %d cannot be used", gpu.device());
+  return PrivateFd(std::move(file));
 }
 
 // Gives the memory an address, or releases it.

@@ -1,7 +1,5 @@
 #include "src/core/device_memory/memory/shared_memory.h"
 
-#include <fcntl.h>
-
 #include <cstdint>
 #include <utility>
 
@@ -32,15 +30,7 @@ Result<SharedMemory> SharedMemory::open(std::shared_ptr<GpuContext> gpu, const F
   return made;
 }
 
-// The driver's manual does not say whether the descriptor is close-on-exec.
-Result<PrivateFd> SharedMemory::descriptor() const {
-  int number = -1;
-  SETO_TRY(gpu_->driver().mem_export(&number, handle_, HandleType::posix_file_descriptor, 0));
-  Fd file(number);
-  if (fcntl(file.get(), F_SETFD, FD_CLOEXEC) != 0)
-    return system_failure(Code::unavailable, "a descriptor of memory of GPU %d cannot be used", gpu_->device());
-  return PrivateFd(std::move(file));
-}
+Result<PrivateFd> SharedMemory::descriptor() const { return DeviceAllocations::descriptor_of(*gpu_, handle_); }
 
 Status SharedMemory::map(std::span<const cuda::MemoryAccess> users, DriverCode& answer) {
   const cuda::Driver& driver = gpu_->driver();

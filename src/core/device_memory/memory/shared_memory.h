@@ -32,7 +32,7 @@ class SharedMemory final {
   // The memory of a descriptor of another process, which stays the caller's, without an address.
   static Result<SharedMemory> open(std::shared_ptr<GpuContext> gpu, const Fd& file, std::size_t size);
 
-  // For other processes. It is closed in programs that this process executes, and in its forked children.
+  // For other processes: DeviceAllocations::descriptor_of.
   [[nodiscard]] Result<PrivateFd> descriptor() const;
   // Gives it an address at which these GPUs may read and write it. Afterwards no descriptor can be had any more. `answer`: of the
   // driver. After a failure it serves for nothing.
