@@ -55,6 +55,16 @@ std::uint64_t layout_of_build() {
   return layout;
 }
 
+// The ranks of this host that are in other processes.
+std::vector<MemoryExchange::Peer> peers_of(Rank rank, std::span<const RankStatement> statements,
+                                           const std::vector<bool>& nearby) {
+  std::vector<MemoryExchange::Peer> peers;
+  for (std::size_t peer = 0; peer < statements.size(); ++peer)
+    if (nearby[peer] && statements[peer].process != statements[static_cast<std::size_t>(rank)].process)
+      peers.push_back({static_cast<Rank>(peer), statements[peer].token});
+  return peers;
+}
+
 std::string place_text(Rank rank, const RankStatement& statement) {
   return "rank " + std::to_string(rank) + " (GPU " + std::to_string(statement.device) + ", " + text_of(statement.gpu) + ")";
 }
@@ -123,12 +133,13 @@ void Workspaces::describe(RankStatement& statement) {
 Status Workspaces::agree_on_sharing(Rank rank, const std::vector<RankStatement>& statements, const std::vector<bool>& nearby,
                                     Bootstrap& bootstrap, Deadline until) {
   if (!is_one_process(statements)) {
+    const std::vector<MemoryExchange::Peer> peers = peers_of(rank, statements, nearby);
     if (std::all_of(statements.begin(), statements.end(), [](const RankStatement& one) { return one.gives_files != 0; })) {
-      no_files_ = hand_over(rank, statements, nearby, until);
+      no_files_ = hand_over(rank, statements, peers, until);
       SETO_ASSIGN(const std::string obstacle, obstacle_of_any(no_files_, statements.size(), bootstrap, until));
       by_file_ = obstacle.empty();
     }
-    if (!no_files_.ok())
+    if (!no_files_.ok() && !peers.empty())
       SETO_LOG_AS(warn, (LogOrigin{rank, 0}),
                   "processes share memory of GPUs by legacy IPC, so a process that is killed may make kernels of others fail: %s",
                   std::string(no_files_.text()).c_str());
@@ -140,14 +151,10 @@ Status Workspaces::agree_on_sharing(Rank rank, const std::vector<RankStatement>&
   return {};
 }
 
-Status Workspaces::hand_over(Rank rank, std::span<const RankStatement> statements, const std::vector<bool>& nearby,
+Status Workspaces::hand_over(Rank rank, std::span<const RankStatement> statements, std::span<const MemoryExchange::Peer> peers,
                              Deadline until) {
   const ContextScope scope(*gpu_);
   SETO_TRY(scope.status());
-  std::vector<MemoryExchange::Peer> peers;
-  for (std::size_t peer = 0; peer < statements.size(); ++peer)
-    if (nearby[peer] && statements[peer].process != statements[static_cast<std::size_t>(rank)].process)
-      peers.push_back({static_cast<Rank>(peer), statements[peer].token});
   PrivateFd file;
   const auto make = [&]() -> Status {
     SETO_ASSIGN(own_shared_, SharedMemory::create(gpu_, kMemoryOfInit));
@@ -161,8 +168,7 @@ Status Workspaces::hand_over(Rank rank, std::span<const RankStatement> statement
   SETO_TRY(received.status());
   for (std::size_t i = 0; i < peers.size(); ++i) {
     const MemoryExchange::Received& one = received.value()[i];
-    if (!one.file.valid())
-      return failure(Code::remote_error, "rank %d has no memory that processes share by file descriptor", peers[i].rank);
+    if (!one.file.valid()) continue;  // that rank says why
     SETO_ASSIGN(const bool reached, gpu_reaches(rank, peers[i].rank, statements));
     if (!reached) continue;
     SETO_ASSIGN(shared_[peers[i].rank], SharedMemory::open(gpu_, one.file, one.size));

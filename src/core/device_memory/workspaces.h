@@ -78,7 +78,8 @@ class Workspaces final {
  private:
   explicit Workspaces(std::shared_ptr<GpuContext> gpu) : gpu_(std::move(gpu)) {}
   // Makes this rank's memory, hands it to the ranks of other processes, and takes theirs. Nothing has an address yet.
-  Status hand_over(Rank rank, std::span<const RankStatement> statements, const std::vector<bool>& nearby, Deadline until);
+  Status hand_over(Rank rank, std::span<const RankStatement> statements, std::span<const MemoryExchange::Peer> peers,
+                   Deadline until);
   Status take_memory();
   // False: this rank's GPU does not reach that one's.
   Result<bool> gpu_reaches(Rank rank, Rank peer, std::span<const RankStatement> statements) const;

@@ -59,7 +59,7 @@ Result<std::vector<MemoryExchange::Received>> MemoryExchange::exchange(Rank rank
     const PrivateFd socket = accept_local(listener_);
     if (!socket.valid() && errno != EAGAIN && errno != EINTR) return socket_failure("memory of other ranks cannot be taken");
     if (!socket.valid() || !check_same_user(socket.get()).ok()) continue;
-    Fd received;
+    PrivateFd received;
     SETO_ASSIGN(const Packet packet, receive(socket, received, soon));
     const auto found = std::find_if(peers.begin(), peers.end(), [&](const Peer& one) { return one.rank == packet.rank; });
     const auto index = static_cast<std::size_t>(found - peers.begin());
@@ -84,7 +84,7 @@ Status MemoryExchange::send(const Packet& packet, int file, const Peer& peer, De
   return {};
 }
 
-Result<MemoryExchange::Packet> MemoryExchange::receive(const PrivateFd& socket, Fd& file, Deadline until) {
+Result<MemoryExchange::Packet> MemoryExchange::receive(const PrivateFd& socket, PrivateFd& file, Deadline until) {
   Packet packet;
   ReceivedPacket received;
   do {
@@ -97,7 +97,7 @@ Result<MemoryExchange::Packet> MemoryExchange::receive(const PrivateFd& socket, 
   const std::size_t files = received.descriptors.size();
   if (received.size != static_cast<ssize_t>(sizeof packet) || packet.layout != Packet().layout || files != packet.has_memory)
     return failure(Code::remote_error, "a rank handed over something that is no memory");
-  if (files == 1) file = std::move(received.descriptors.front());
+  if (files == 1) file = PrivateFd(std::move(received.descriptors.front()));
   return packet;
 }
 

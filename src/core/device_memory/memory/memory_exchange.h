@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "src/base/clock.h"
-#include "src/base/fd.h"
 #include "src/base/fork.h"
 #include "src/base/result.h"
 #include "src/base/types.h"
@@ -22,7 +21,7 @@ class MemoryExchange final {
     std::uint64_t token = 0;
   };
   struct Received {
-    Fd file;  // invalid: that rank has none
+    PrivateFd file;  // invalid: that rank has none
     std::size_t size = 0;
   };
 
@@ -39,7 +38,7 @@ class MemoryExchange final {
   explicit MemoryExchange(PrivateFd listener) : listener_(std::move(listener)) {}
   static Status send(const Packet& packet, int file, const Peer& peer, Deadline until);
   // Takes one packet of a connection.
-  static Result<Packet> receive(const PrivateFd& socket, Fd& file, Deadline until);
+  static Result<Packet> receive(const PrivateFd& socket, PrivateFd& file, Deadline until);
 
   PrivateFd listener_;
 };

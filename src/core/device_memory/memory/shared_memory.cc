@@ -21,7 +21,7 @@ Result<SharedMemory> SharedMemory::create(std::shared_ptr<GpuContext> gpu, std::
   return made;
 }
 
-Result<SharedMemory> SharedMemory::open(std::shared_ptr<GpuContext> gpu, const Fd& file, std::size_t size) {
+Result<SharedMemory> SharedMemory::open(std::shared_ptr<GpuContext> gpu, const PrivateFd& file, std::size_t size) {
   SharedMemory made;
   made.size_ = size;
   void* const source = reinterpret_cast<void*>(static_cast<std::intptr_t>(file.get()));

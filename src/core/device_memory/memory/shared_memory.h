@@ -4,7 +4,6 @@
 #include <memory>
 #include <span>
 
-#include "src/base/fd.h"
 #include "src/base/fork.h"
 #include "src/core/device_memory/gpu_context.h"
 #include "src/device/cuda/driver_memory.h"
@@ -30,7 +29,7 @@ class SharedMemory final {
   // At least so many bytes of the GPU, without an address.
   static Result<SharedMemory> create(std::shared_ptr<GpuContext> gpu, std::size_t size);
   // The memory of a descriptor of another process, which stays the caller's, without an address.
-  static Result<SharedMemory> open(std::shared_ptr<GpuContext> gpu, const Fd& file, std::size_t size);
+  static Result<SharedMemory> open(std::shared_ptr<GpuContext> gpu, const PrivateFd& file, std::size_t size);
 
   // For other processes: DeviceAllocations::descriptor_of.
   [[nodiscard]] Result<PrivateFd> descriptor() const;
