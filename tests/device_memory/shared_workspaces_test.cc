@@ -54,7 +54,7 @@ class DeviceSharedWorkspaces : public DeviceProcesses {
     auto* const memory = mine.upload(std::vector<float>(kCount, 1));
     expect_sum(mine, memory);
     {
-      const RepeatedCalls graph(mine, [&] { EXPECT_TRUE(succeeded(sum(mine, memory))); });
+      const RepeatedCalls graph(mine, [&] { EXPECT_TRUE(succeeded(sum_in_vain(mine, memory))); });
       shared_->waiting.fetch_add(1);
       await(kKilled);
       for (int round = 0; round < 3; ++round) graph.launch();
