@@ -40,7 +40,8 @@ bool Exporter::memory_is_gone() {
 
 // The size of the file says it, which has no other use after the first mapping.
 void Exporter::mark_freed(const PhysicalMemory& memory) {
-  static_cast<void>(ftruncate(memory.file, static_cast<off_t>(memory.bytes + 1)));
+  if (ftruncate(memory.file, static_cast<off_t>(memory.bytes + 1)) != 0)
+    throw DriverError(DriverCode::operating_system, std::string("ftruncate: ") + std::strerror(errno));
 }
 
 }  // namespace seto::software_gpu::driver
