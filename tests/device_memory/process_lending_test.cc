@@ -224,7 +224,7 @@ TEST_F(DeviceProcessLending, WhereMappingWaitsForKernelsAllMessagesAreStaged) {
 // whose call comes later and waits until that process has mapped its memory.
 TEST_F(DeviceProcessLending, SlowUnmappingKeepsNoRankFromCalls) {
   SETO_NEEDS_STAND_IN();
-  constexpr unsigned kLateMs = 3'000;
+  constexpr unsigned kLateMs = 1'500;
   static_assert(kLateMs > LaunchGate::kLongestMs);
   const auto work = [&](DeviceRank& mine) {
     auto* const output = mine.upload(all_of(-1));
