@@ -18,12 +18,11 @@ enum class MulticastOffer : std::uint32_t { not_asked, can, driver_lacks, gpu_la
 
 // The statement of a rank of a device communicator to the others, when it has prepared its GPU.
 struct RankStatement {
-  std::uint64_t layout = 0;   // of this struct and of workspaces: builds that differ refuse each other
-  std::uint64_t process = 0;  // a number that no other process has
-  std::uint64_t token = 0;    // at random; that of rank 0 names the communicator
-  std::uint64_t workspace =
-      0;                      // its address in that process, in the second exchange of statements; so are the handle and its code
-  std::uint64_t context = 0;  // the handle in that process
+  std::uint64_t layout = 0;     // of this struct and of workspaces: builds that differ refuse each other
+  std::uint64_t process = 0;    // a number that no other process has
+  std::uint64_t token = 0;      // at random; that of rank 0 names the communicator
+  std::uint64_t workspace = 0;  // its address in that process; as the handle, only in the second exchange of statements
+  std::uint64_t context = 0;    // the handle in that process
   cuda::IpcMemoryHandle handle{};
   cuda::DeviceUuid gpu{};
   std::int32_t device = 0;

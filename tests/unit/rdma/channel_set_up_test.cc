@@ -76,7 +76,7 @@ TEST_F(SetUp, EndsAtOnceWithoutAnActivePort) {
 TEST_F(SetUp, GoesOnWhenACallFails) {
   for (const VerbsCall call : {VerbsCall::register_memory, VerbsCall::create_queue_pair, VerbsCall::prepare,
                                VerbsCall::post_receive, VerbsCall::ready_to_receive, VerbsCall::ready_to_send})
-    for (const std::uint64_t after : {0, 1}) {  // the first call, or the next one
+    for (const std::uint64_t after : {0U, 1U}) {  // the first call, or the next one
       open();
       begin();
       fabric.fail(call, ENOMEM, after);
