@@ -58,7 +58,8 @@ class BytePipe {
   }
   // Everything that was accepted is in the memory of the peer. Asks the medium where that is not known yet.
   [[nodiscard]] virtual bool delivered() = 0;
-  // Carries nothing any more, reads no memory of its users, and lets nothing be written there. The peer is not told: it finds out when it sends.
+  // Carries nothing any more, reads no memory of its users, and lets nothing be written there. The peer is not told: it finds out
+  // when it sends.
   virtual void close() = 0;
   // Why it is broken.
   [[nodiscard]] virtual std::string why() const = 0;

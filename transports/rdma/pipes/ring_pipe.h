@@ -73,7 +73,7 @@ class RingPipe final : public BytePipe {
   std::vector<std::optional<Lent>> lent_;  // a ring, with a place for each request that may be under way
   std::size_t first_lent_ = 0, lents_ = 0;
   std::vector<std::optional<RegistrationCache::Use>> open_places_;  // by name
-  std::size_t read_ = 0;  // bytes of the oldest record
+  std::size_t read_ = 0;                                            // bytes of the oldest record
 };
 
 }  // namespace seto::rdma
