@@ -36,6 +36,7 @@ class BytePipe {
   [[nodiscard]] virtual std::uint64_t accepted() const = 0;
   [[nodiscard]] virtual std::uint64_t released() const = 0;
   // ---- writes into the memory of the peer (decision 55) ----
+  // Memory of the peer that it allows this end to write, as it has told it.
   struct RemotePlace {
     std::uint64_t address = 0;
     std::uint32_t key = 0;

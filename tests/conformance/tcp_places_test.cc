@@ -150,6 +150,15 @@ class Places : public TcpRails {
     }
     next();
   }
+  // A call that ends well, of which the device writes each byte once.
+  void call_in_place() {
+    tell();
+    send();
+    ASSERT_TRUE(run_until([&] { return all_whole(); }));
+    EXPECT_EQ(fabric_->bytes_written(), kAll);
+    expect_right();
+    end();
+  }
   void next() {
     sinks_[1].end(operation_++);
     clear();
@@ -269,12 +278,7 @@ TEST_F(Places, NothingIsWrittenAfterACallThatFails) {
   EXPECT_TRUE(is_clear());
   ASSERT_TRUE(given_back());
   ASSERT_TRUE(open_rail(0));
-  tell();
-  send();
-  ASSERT_TRUE(run_until([&] { return all_whole(); }));
-  EXPECT_EQ(fabric_->bytes_written(), kAll);
-  expect_right();
-  end();
+  call_in_place();
 }
 
 // The communicator is gone at one end: any thread may do that.
@@ -358,12 +362,7 @@ TEST_F(Places, ARailThatThePeerHasLostIsEnded) {
 // The ring is full of records that were not read: then neither the write nor its record is accepted.
 TEST_F(Places, AreWrittenOnceThoughTheQueueIsShort) {
   fabric_->limit_queues(20);
-  tell();
-  send();
-  ASSERT_TRUE(run_until([&] { return all_whole(); }));
-  EXPECT_EQ(fabric_->bytes_written(), kAll);
-  expect_right();
-  end();
+  call_in_place();
 }
 
 // The registration ends with the call, not with the link.

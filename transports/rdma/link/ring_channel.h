@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "transports/byte_pipe.h"
 #include "transports/rdma/link/channel_address.h"
 #include "transports/rdma/link/completions.h"
 #include "transports/rdma/link/registered_memory.h"
@@ -17,11 +18,7 @@
 
 namespace seto::rdma {
 
-// Memory of the peer that it allows this end to write, as it has told it in a record.
-struct RemotePlace {
-  std::uint64_t address = 0;
-  std::uint32_t key = 0;
-};
+using RemotePlace = BytePipe::RemotePlace;
 
 // Records in order from this end to the peer, and back, over one queue pair. The sender copies a record into its staging ring and
 // writes it into the ring at the peer, at the same position, with an immediate value; the peer reads it there. The immediate

@@ -110,7 +110,7 @@ ssize_t RingPipe::write_in_place(std::span<const std::byte> head, std::span<cons
     errno = EOPNOTSUPP;
     return -1;
   }
-  const std::optional<std::uint64_t> ticket = channel_->write(body, use->local_key(), {place.address, place.key}, head);
+  const std::optional<std::uint64_t> ticket = channel_->write(body, use->local_key(), place, head);
   channel_->flush();
   if (!ticket.has_value()) return refuse();
   lend(std::move(*use), *ticket, head.size() + body.size());

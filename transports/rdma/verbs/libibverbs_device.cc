@@ -18,7 +18,8 @@ namespace {
 constexpr int kMostGids = 4'096;
 // From which a request gathers its bytes (SendRequest::rest). Every device that is known has more.
 constexpr std::uint32_t kSendPlaces = 2;
-// Access to registered memory. In order where a GPU may have it (decision 46).
+// These rights ask for no relaxed ordering: bytes that a peer writes into memory of users or of GPUs must be there before the
+// completion of the record behind them (decisions 46 and 55).
 constexpr int kAccess = abi::kAccessLocalWrite | abi::kAccessRemoteWrite;
 
 // Mbit/s of one lane, by the code of the speed.

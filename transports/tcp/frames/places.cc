@@ -28,7 +28,7 @@ Status RemotePlaces::hear(const Frame& frame, const PlaceWords& words) {
   return {};
 }
 
-std::optional<RemotePlaces::Target> RemotePlaces::target_of(const Frame& frame, RailName rail) const {
+std::optional<BytePipe::RemotePlace> RemotePlaces::target_of(const Frame& frame, RailName rail) const {
   const auto found = places_.find(stream_of(frame));
   if (found == places_.end()) return std::nullopt;
   const std::uint64_t operation = operation_of(frame.mark);
@@ -38,7 +38,7 @@ std::optional<RemotePlaces::Target> RemotePlaces::target_of(const Frame& frame, 
   if (size_of(place.words, slice) != frame.size) return std::nullopt;
   for (std::uint32_t i = 0; i < place.words.keys; ++i)
     if (place.words.key[i].rail == rail)
-      return Target{place.words.first + slice * place.words.stride + frame.offset, place.words.key[i].key};
+      return BytePipe::RemotePlace{place.words.first + slice * place.words.stride + frame.offset, place.words.key[i].key};
   return std::nullopt;
 }
 

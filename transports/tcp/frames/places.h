@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "src/base/status.h"
+#include "transports/byte_pipe.h"
 #include "transports/geometry.h"
 #include "transports/optional_streams.h"
 #include "transports/tcp/frames/frame.h"
@@ -55,12 +56,8 @@ class RemotePlaces final {
   static constexpr std::size_t kMostStreams = 1'024;
 
   Status hear(const Frame& frame, const PlaceWords& words);
-  struct Target {
-    std::uint64_t address = 0;
-    std::uint32_t key = 0;
-  };
   // Where that rail may write the payload of a frame of data.
-  [[nodiscard]] std::optional<Target> target_of(const Frame& frame, RailName rail) const;
+  [[nodiscard]] std::optional<BytePipe::RemotePlace> target_of(const Frame& frame, RailName rail) const;
   void forget(std::uint64_t peer_group);
   [[nodiscard]] bool empty() const { return places_.empty(); }
 

@@ -316,9 +316,9 @@ class Link final {
   void end_writer_of(const Socket& socket);
   Status take_from_place(Socket& socket);
   Status hear_place(const Socket& socket);
-  [[nodiscard]] std::optional<RemotePlaces::Target> target_of(const Socket& rail, std::size_t taken) const;
+  [[nodiscard]] std::optional<BytePipe::RemotePlace> target_of(const Socket& rail, std::size_t taken) const;
   bool write_to_rail(Socket& rail);
-  bool write_in_place(Socket& rail, RemotePlaces::Target target);
+  bool write_in_place(Socket& rail, BytePipe::RemotePlace target);
   // ---- routes ----
   // Frames go over the best route of which a socket is whole and does not stand still, or over all such routes.
   [[nodiscard]] std::size_t best_route() const;

@@ -135,7 +135,7 @@ Status Link::hear_place(const Socket& socket) {
 
 // Where that rail may write the payload of a frame that it has taken. Only the first sending may: later, the call of the receiver
 // may have ended.
-std::optional<RemotePlaces::Target> Link::target_of(const Socket& rail, std::size_t taken) const {
+std::optional<BytePipe::RemotePlace> Link::target_of(const Socket& rail, std::size_t taken) const {
   const Frame& frame = rail.batch[taken].frame;
   if (frame.kind() != FrameKind::data || frame.length < BytePipe::kLongPart || (frame.flags & kAgain) != 0) return std::nullopt;
   return remote_.target_of(frame, name_of(rail));
@@ -160,11 +160,11 @@ bool Link::write_to_rail(Socket& rail) {
 }
 
 // False and not full: its payload is to be sent.
-bool Link::write_in_place(Socket& rail, RemotePlaces::Target target) {
+bool Link::write_in_place(Socket& rail, BytePipe::RemotePlace target) {
   Frame frame = rail.batch[0].frame;
   frame.flags |= kInPlace;
   const std::span<const std::byte> payload{payload_of(rail.batch[0]), frame.length};
-  const ssize_t sent = rail.pipe.write_in_place(bytes_of(frame), payload, {target.address, target.key});
+  const ssize_t sent = rail.pipe.write_in_place(bytes_of(frame), payload, target);
   if (sent < 0) {
     rail.full = errno == EAGAIN;
     if (!rail.full && errno != EOPNOTSUPP) socket_failed(rail, errno);
