@@ -122,7 +122,7 @@ std::string node_words(const TierCost& node) {
 Section calibration_section() {
   const KeptFiles files = KeptFiles::of_user();
   if (files.folder().empty())
-    return {"calibration", {{"folder", "none", "each job measures: neither XDG_CACHE_HOME nor HOME names a folder"}}};
+    return {"calibration", {{"folder", "none", "each process measures: neither XDG_CACHE_HOME nor HOME names a folder"}}};
   Section section{"calibration", {{"folder", files.folder(), ""}}};
   const MeasuredMachine here = MeasuredMachine::here(usable_cores(), 1);
   for (const KeptFiles::Listed& one : files.all()) {

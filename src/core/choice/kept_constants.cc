@@ -13,6 +13,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iterator>
+#include <map>
+#include <mutex>
 #include <utility>
 
 #include "src/base/fd.h"
@@ -241,6 +243,34 @@ Status KeptFiles::write(const MeasuredMachine& machine, const KeptConstants& con
     written = system_failure(Code::unavailable, "%s cannot be replaced", path.c_str());
   if (!written.ok()) (void)unlink(fresh.c_str());
   return written;
+}
+
+namespace {
+
+struct Remembered {
+  std::mutex mutex;
+  std::map<std::string, KeptConstants> of_machine;  // by the text of the machine
+};
+
+// It is never destroyed: threads may make communicators while the program ends.
+Remembered& remembered() {
+  static auto* const all = new Remembered;
+  return *all;
+}
+
+}  // namespace
+
+std::optional<KeptConstants> remembered_constants(const MeasuredMachine& machine) {
+  Remembered& all = remembered();
+  const std::lock_guard lock(all.mutex);
+  const auto found = all.of_machine.find(machine.text());
+  return found == all.of_machine.end() ? std::nullopt : std::optional(found->second);
+}
+
+void remember_constants(const MeasuredMachine& machine, const KeptConstants& constants) {
+  Remembered& all = remembered();
+  const std::lock_guard lock(all.mutex);
+  all.of_machine[machine.text()] = constants;
 }
 
 }  // namespace seto

@@ -34,7 +34,7 @@ struct KeptConstants {
   void take(const TierCost& measured);
 };
 
-// One file for each machine, in a folder of the user's. Constants that cannot be read or written are measured by each job, as
+// One file for each machine, in a folder of the user's. Constants that cannot be read or written are measured by each process, as
 // without a folder.
 class KeptFiles final {
  public:
@@ -61,6 +61,11 @@ class KeptFiles final {
  private:
   std::string folder_;
 };
+
+// The constants that this process has measured, where no file can be written: a process that makes many contexts measures for the
+// first few only.
+std::optional<KeptConstants> remembered_constants(const MeasuredMachine& machine);
+void remember_constants(const MeasuredMachine& machine, const KeptConstants& constants);
 
 // The content of a file. An error says why the text is not one of that machine.
 std::string kept_text(const MeasuredMachine& machine, const KeptConstants& constants);

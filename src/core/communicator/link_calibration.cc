@@ -66,26 +66,33 @@ TierCost with_last_level(TierCost node) {
   return node;
 }
 
+// In the file of the user, or else measured by this process before.
+std::optional<KeptConstants> kept_of(const MeasuredMachine& machine) {
+  std::optional<KeptConstants> kept = KeptFiles::of_user().read(machine);
+  return kept ? kept : remembered_constants(machine);
+}
+
 // The constants of a node that the leader takes from earlier jobs instead of measuring. The other ranks need not look.
 std::optional<TierCost> kept_node(const Communicator& communicator) {
   if (communicator.config().calibrate != Calibrate::automatic || leader_on_node(communicator) != communicator.rank())
     return std::nullopt;
-  const std::optional<KeptConstants> kept = KeptFiles::of_user().read(machine_of(communicator));
+  const std::optional<KeptConstants> kept = kept_of(machine_of(communicator));
   return kept && kept->suffices() ? std::optional(kept->node) : std::nullopt;
 }
 
 // Adds a measurement to those of earlier jobs, and returns what is known then. One that was not believed adds nothing.
 TierCost keep_node(const Communicator& communicator, const TierCost& measured) {
-  const KeptFiles files = KeptFiles::of_user();
   CostModel found;
   found.node = measured;
-  if (files.folder().empty() || found.has_shipped(TierKind::node)) return measured;
+  if (found.has_shipped(TierKind::node)) return measured;
   const MeasuredMachine machine = machine_of(communicator);
   KeptConstants kept;
-  if (communicator.config().calibrate == Calibrate::automatic) kept = files.read(machine).value_or(kept);
+  if (communicator.config().calibrate == Calibrate::automatic) kept = kept_of(machine).value_or(kept);
   kept.take(measured);
-  if (const Status written = files.write(machine, kept); !written.ok())
-    SETO_LOG(debug, "the constants of this machine are not kept: %s", std::string(written.text()).c_str());
+  if (const Status written = KeptFiles::of_user().write(machine, kept); !written.ok()) {
+    SETO_LOG(debug, "only this process keeps the constants of this machine: %s", std::string(written.text()).c_str());
+    remember_constants(machine, kept);
+  }
   return kept.node;
 }
 

@@ -126,6 +126,28 @@ TEST_F(Calibration, IsLeftOutAfterEnoughJobs) {
   EXPECT_EQ(files().read(machine(3))->jobs, KeptConstants::kEnough) << "nothing was added";
 }
 
+// As in a container whose home is read-only.
+TEST_F(Calibration, IsRememberedByTheProcessWhereNoFileCanBeWritten) {
+  setenv("XDG_CACHE_HOME", "/dev/null", 1);
+  Ranks ranks(2);
+  const Ranks::Made made = measured(ranks);  // with SETO_CALIBRATE=on
+  ASSERT_TRUE(all_made(made));
+  ASSERT_TRUE(has_measured(made)) << "no measurement succeeded";
+  const std::optional<KeptConstants> now = remembered_constants(machine(2));
+  ASSERT_TRUE(now);
+  EXPECT_EQ(now->jobs, 1);
+  EXPECT_NEAR(now->node.latency_seconds, node_costs(made).latency_seconds, 1e-5 * now->node.latency_seconds) << "of six digits";
+  EXPECT_FALSE(remembered_constants(machine(5))) << "no such ranks have measured";
+
+  KeptConstants enough;
+  while (!enough.suffices()) enough.take(kKept);
+  remember_constants(machine(2), enough);
+  const Ranks::Made next = Ranks(2).make(as_it_is);
+  ASSERT_TRUE(all_made(next));
+  EXPECT_EQ(kept_part(node_costs(next)), kKept) << "nothing is measured any more";
+  EXPECT_EQ(remembered_constants(machine(2))->jobs, KeptConstants::kEnough);
+}
+
 TEST_F(Calibration, DecidesHowMessagesAreStored) {
   TierCost node = kKept;
   node.cached_bytes_per_second = 50e9;
