@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <string>
+#include <thread>
 
 #include "src/base/clock.h"
 #include "src/engine/kernels/device_launch.h"
@@ -128,7 +130,10 @@ Status DriverDevices::wait_for_all(std::uint64_t timeout_ms) {
       const cuda::DriverCode code = driver_.stream_query.code(ranks_[rank].stream);
       if (code == cuda::DriverCode::success) break;
       if (code != cuda::DriverCode::not_ready) return driver_.stream_query.failed(code);
-      if (!deadline.passed()) continue;
+      if (!deadline.passed()) {
+        std::this_thread::sleep_for(std::chrono::microseconds(50));  // a software GPU needs the core
+        continue;
+      }
       for (const std::uint32_t value : {kernels::kStop, kernels::kStopAtOnce})
         for (RankState& other : ranks_)
           std::atomic_ref(*reinterpret_cast<std::uint32_t*>(other.words + cut_.blocks)).store(value, std::memory_order_relaxed);

@@ -80,6 +80,8 @@ void BodyParser::parse_registers() {
       added.count = static_cast<std::uint32_t>(tokens_.number());
       tokens_.expect(">");
     }
+    for (std::uint32_t i = 0; added.slots == 2 && i < std::max(added.count, 1U); ++i)
+      function_.wide_registers.push_back(added.first + 2 * i);
     function_.register_slots += std::max(added.count, 1U) * added.slots;
     registers[name] = added;
   } while (tokens_.take(","));

@@ -12,6 +12,7 @@
 #include "tests/software_gpu/program.h"
 #include "tests/software_gpu/ptx_parser.h"
 #include "tests/software_gpu/raw_memory.h"
+#include "tests/software_gpu/register_slots.h"
 #include "tests/software_gpu/special_registers.h"
 
 namespace seto::software_gpu {
@@ -183,8 +184,14 @@ class ModuleDecoder final {
       body.tables[name] = static_cast<std::uint32_t>(function.label_tables.size());
       function.label_tables.push_back(labels);
     }
-    for (const StatementSyntax& statement : body.syntax.statements) function.code.push_back(decode_statement(statement, body));
+    std::vector<Exit> exits;
+    for (const StatementSyntax& statement : body.syntax.statements) {
+      function.code.push_back(decode_statement(statement, body));
+      exits.push_back(exit_of(statement.opcode));
+    }
     add_end(body);
+    exits.push_back(Exit::leaves);
+    share_register_slots(function, exits, body.syntax.wide_registers);
     body.syntax.statements = {};
   }
 

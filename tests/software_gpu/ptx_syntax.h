@@ -63,7 +63,8 @@ struct FunctionSyntax {
   std::vector<VariableSyntax> variables{};  // local, shared and param variables
   std::vector<StatementSyntax> statements{};
   std::map<std::string, std::vector<std::uint32_t>> label_tables;  // .branchtargets, as indices of statements
-  std::uint32_t register_slots = 2;  // of 64 bits; slots 0 and 1 take results that are dropped ("_")
+  std::uint32_t register_slots = 2;             // of 64 bits; slots 0 and 1 take results that are dropped ("_")
+  std::vector<std::uint32_t> wide_registers{};  // those of two slots, by their first one
 };
 
 struct ModuleSyntax {
