@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <string>
 #include <thread>
 
@@ -131,7 +130,7 @@ Status DriverDevices::wait_for_all(std::uint64_t timeout_ms) {
       if (code == cuda::DriverCode::success) break;
       if (code != cuda::DriverCode::not_ready) return driver_.stream_query.failed(code);
       if (!deadline.passed()) {
-        std::this_thread::sleep_for(std::chrono::microseconds(50));  // a software GPU needs the core
+        std::this_thread::yield();  // to a software GPU
         continue;
       }
       for (const std::uint32_t value : {kernels::kStop, kernels::kStopAtOnce})

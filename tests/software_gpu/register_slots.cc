@@ -158,7 +158,7 @@ class SlotSharing final {
     std::vector<RegisterSet> read(blocks_.size(), none), written(blocks_.size(), none);
     for (std::size_t i = 0; i < blocks_.size(); ++i)
       for (std::uint32_t at = blocks_[i].begin; at < blocks_[i].end; ++at) look(function_.code[at], read[i], written[i]);
-    // What is read in a block before it is written there has a value at its begin, and so at the end of blocks before it.
+    // A register that a block reads before it writes it has a value at the begin of the block, so at the end of blocks before it.
     std::vector<RegisterSet>& at_begin = read;
     std::vector<RegisterSet> at_end(blocks_.size(), none);
     for (bool grew = true; grew;) {
