@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
+#include <cerrno>
 #include <memory>
 #include <random>
 #include <string>
@@ -133,6 +133,7 @@ class RailsOfManyPeers : public ::testing::Test {
 
 TEST_F(RailsOfManyPeers, TakeFewerWithEachPeerAndGoOn) {
   const LogCapture log;
+  set_log_level(LogLevel::info);
   open();
   std::array<Link, 17> links;
   for (std::size_t peer = 0; peer < 16; ++peer)
@@ -158,6 +159,7 @@ TEST_F(RailsOfManyPeers, TakeFewerWithEachPeerAndGoOn) {
                           }),
             2)
       << "each end says it once";
+  set_log_level(LogLevel::warn);
   // They end, and the others may have more again.
   for (std::size_t peer = 8; peer < 17; ++peer) links[peer].rails.clear();
   here->pipes().arm();
