@@ -61,12 +61,12 @@ look_at_pause() {
   echo "the longest call was $longest ms while the interface was down ($usual ms before); limit: $pause_s s times $factor for the emulated machine"
   ((longest > 0 && longest <= pause_s * factor * 1000)) || fail "calls paused for longer than the limit"
 }
-# Lines that a user sees at info level and above, for all rails of a port.
+# Lines that a user sees at info level and above, for all rails of a port, since the lines that were there before.
 said_once() {
   local rank text
   for ((rank = 0; rank < ranks; ++rank)); do
     for text in 'a rail broke' 'no rail works' 'until it is up again'; do
-      (($(grep -c "$text" "$work/log.$rank") <= 1)) || fail "rank $rank says more than once: $text"
+      (($(tail -n +$((said[rank] + 1)) "$work/log.$rank" | grep -c "$text") <= 1)) || fail "rank $rank says more than once: $text"
     done
   done
   (($(count 'until it is up again') > 0)) || fail "no rank says at warn level that its port is down"
@@ -88,6 +88,7 @@ if [[ $action == pull ]]; then
   # A rank of a busy machine may have lost a rail before, and says nothing more of that for a minute.
   lost='a rail broke\|no rail works'
   losses=$(count "$lost") before=$(rows)
+  for ((rank = 0; rank < ranks; ++rank)); do said[rank]=$(wc -l <"$work/log.$rank"); done
   "$RDMA_LAB_LINK" down $pulled || fail "the interface does not go down"
   until_true says "$lost" "$losses"
   echo "a rail broke"
