@@ -91,7 +91,7 @@ class PipeMaker {
   // So many pipes side by side to one peer may be of use at some time. 0: there is no medium. Any thread, the same for as long as
   // it lives.
   [[nodiscard]] virtual std::uint32_t rails() const = 0;
-  // So many of them may work now.
+  // So many of them may work now; fewer when many links have pipes.
   [[nodiscard]] virtual std::uint32_t usable() const = 0;
   // Its user wants all data on its pipes while one works, however slow they are.
   [[nodiscard]] virtual bool takes_all() const { return false; }
@@ -104,6 +104,7 @@ class PipeMaker {
     std::string peer;                     // as the user knows it
     std::vector<const BytePipe*> beside;  // pipes of this maker to the same peer that work: another way is wanted
     std::uint32_t interface = 0;          // own network interface from which packets to the peer leave; 0: unknown
+    const void* link = nullptr;           // the same for all pipes of one link, and for no other one
   };
   [[nodiscard]] virtual std::unique_ptr<PipeSetUp> begin(const Wanted& wanted) = 0;
 

@@ -75,6 +75,7 @@ enum class ConfigField : std::uint8_t {
   resume,
   rdma,
   rdma_setup,
+  rdma_mtu,
   rdma_traffic_class,
   rdma_service_level,
   rdma_timeout,
@@ -97,7 +98,7 @@ enum class ConfigField : std::uint8_t {
   liveness_timeout_ms,
   link_patience_s,
 };
-inline constexpr std::size_t kConfigFieldCount = 62;
+inline constexpr std::size_t kConfigFieldCount = 63;
 inline constexpr std::uint64_t kAutomatic = std::numeric_limits<std::uint64_t>::max();  // of a number whose text is "auto"
 
 // The effective settings. The initial values here are the defaults of the table; a test compares the two.
@@ -118,7 +119,7 @@ struct Config {
   Medium transport = Medium::automatic;
   std::string interface, paths, ports, advertise;
   PathsUse paths_use = PathsUse::backup;
-  std::uint64_t tcp_streams = kAutomatic;
+  std::uint64_t tcp_streams = kAutomatic, rdma_mtu = 0;  // 0: auto; n: 128 bytes << n
   Connect connect = Connect::automatic;
   ControlRelay control_relay = ControlRelay::automatic;
   Resume resume = Resume::automatic;
@@ -126,10 +127,9 @@ struct Config {
   std::string rdma = "auto", tls_certificate, tls_key, tls_ca;
   RdmaSetUp rdma_setup = RdmaSetUp::control;
   std::uint64_t rdma_traffic_class = kAutomatic, rdma_service_level = 0, rdma_timeout = 16, rdma_retry_count = 6;
-  std::uint64_t long_link_memory = std::uint64_t{256} << 20;
   Congestion congestion = Congestion::automatic;
   std::uint64_t dscp_control = kAutomatic, dscp_data = kAutomatic;
-  std::uint64_t rank = kAutomatic, ranks = kAutomatic;
+  std::uint64_t rank = kAutomatic, ranks = kAutomatic, long_link_memory = std::uint64_t{256} << 20;
   std::string root, secret_file, secret;  // the secret is never shown
   std::uint64_t heartbeat_ms = 1'000, liveness_timeout_ms = 5'000, link_patience_s = 60;
   std::array<Origin, kConfigFieldCount> origins{};

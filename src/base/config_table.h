@@ -98,6 +98,8 @@ inline constexpr std::array<FieldRow, kConfigFieldCount> kConfigTable = {{
      "with a port or without (mlx5_0:1,mlx5_1); always, alone or before names (always,mlx5_0): also where TCP is faster"},
     {"SETO_RDMA_SETUP", choice<&Config::rdma_setup>(kRdmaSetUpNames), "control", Scope::process,
      "cm (on all ranks): RDMA paths are those of the connection manager (librdmacm), as InfiniBand with routers needs them"},
+    {"SETO_RDMA_MTU", choice<&Config::rdma_mtu>(kRdmaMtuNames), "auto", Scope::process,
+     "bytes of data in an RDMA packet at most; auto, and where a port has less: the smaller active MTU of both ports"},
     {"SETO_RDMA_TRAFFIC_CLASS", CountAccess{{&Config::rdma_traffic_class, 0, 255}}, "auto", Scope::process,
      "traffic class of RDMA packets with a global route, as RoCE has (DSCP x 4); auto: that of SETO_DSCP_DATA, 0 without it"},
     {"SETO_RDMA_SERVICE_LEVEL", CountAccess{{&Config::rdma_service_level, 0, 15}}, "0", Scope::process,

@@ -286,7 +286,7 @@ std::string name_of_rails(const ::testing::TestParamInfo<support::Rails>& info) 
 
 INSTANTIATE_TEST_SUITE_P(All, RailsOfContexts,
                          ::testing::Values(support::Rails::cut, support::Rails::but_last, support::Rails::first_use,
-                                           support::Rails::traffic),
+                                           support::Rails::traffic, support::Rails::shared),
                          name_of_rails);
 
 }  // namespace

@@ -221,7 +221,7 @@ class ContextTransport : public PeerGroupTransport {
   const Connect rails_begin_;
 };
 
-// RDMA between hosts of one device each, all of them fake.
+// RDMA between hosts of one device each (shared: two), all of them fake.
 class RdmaTransport final : public ContextTransport {
  public:
   RdmaTransport(const char* name, Rails rails)
@@ -233,10 +233,18 @@ class RdmaTransport final : public ContextTransport {
     FakeFabric fabric(seed.fetch_add(1), FakeFabric::Drive::by_thread);
     std::vector<std::unique_ptr<RdmaHost>> hosts;
     for (std::uint32_t index = 0; index < wanted.members; ++index) {
-      const std::string name = "host" + std::to_string(index);
-      fabric.add_ethernet(name, "10.0.0." + std::to_string(index + 1));
-      hosts.push_back(std::make_unique<RdmaHost>(fabric, std::vector<std::string>{name}));
+      std::vector<std::string> devices = {"host" + std::to_string(index)};
+      if (rails_ == Rails::shared) devices.push_back(devices[0] + "_second");
+      for (std::size_t device = 0; device < devices.size(); ++device)
+        fabric.add_ethernet(devices[device], "10." + std::to_string(device) + ".0." + std::to_string(index + 1));
+      rdma::PipeTerms terms;
+      if (rails_ == Rails::shared) terms.most_queue_pairs = wanted.members - 1;
+      hosts.push_back(std::make_unique<RdmaHost>(fabric, std::move(devices), terms));
     }
+    const auto keeps_to_share = [&] {
+      for (std::uint32_t index = 0; rails_ == Rails::shared && index < wanted.members; ++index)
+        EXPECT_LE(fabric.queue_pairs("host" + std::to_string(index)), wanted.members - 1);
+    };
     std::atomic<bool> over{false};
     std::thread breaks;
     const bool ran = run_over(
@@ -247,13 +255,14 @@ class RdmaTransport final : public ContextTransport {
           return std::make_unique<tcp::TcpTransport>(setup, open);
         },
         [&](ContextMembers& members) {
-          if (!waits_for_use(rails_)) await_rails(members);
+          if (!waits_for_use(rails_)) await_rails(members, keeps_to_share);
           const std::size_t pinned = fabric.registered_bytes();
           EXPECT_EQ(waits_for_use(rails_), pinned == 0) << "an unused connection pins no memory";
           EXPECT_LE(pinned, (std::size_t{1} << 20) * wanted.members * (wanted.members - 1)) << "1 MiB for each end in use";
           if (rails_ == Rails::pulled) pull_in_arm(members, fabric);
           if (rails_ == Rails::cut) breaks = std::thread([&] { break_often(fabric, wanted.members, over); });
         });
+    keeps_to_share();
     over = true;
     if (breaks.joinable()) breaks.join();
     // More than each pair of members had at first: some were made again.
@@ -282,10 +291,12 @@ class RdmaTransport final : public ContextTransport {
     }
     return all;
   }
-  void await_rails(ContextMembers& members) const {
+  template <class Look>
+  void await_rails(ContextMembers& members, const Look& look) const {
     const auto count = static_cast<std::uint32_t>(members.size());
     EXPECT_TRUE(eventually([&] {
       for (const auto& one : members) one->transport().progress();
+      look();
       return std::all_of(members.begin(), members.end(), [&](const auto& one) { return is_as_wanted(*one, count); });
     })) << "no rail was opened";
   }
@@ -334,8 +345,9 @@ const PeerGroupTransport& rdma_transport(Rails rails) {
   static const RdmaTransport but_last("rdma_but_last", Rails::but_last);
   static const RdmaTransport first_use("rdma_on_first_use", Rails::first_use);
   static const RdmaTransport traffic("rdma_with_traffic", Rails::traffic);
+  static const RdmaTransport shared("rdma_shared", Rails::shared);
   static const RdmaTransport pulled("rdma_pulled", Rails::pulled);
-  static const RdmaTransport* const all[] = {&whole, &cut, &but_last, &first_use, &traffic, &pulled};
+  static const RdmaTransport* const all[] = {&whole, &cut, &but_last, &first_use, &traffic, &shared, &pulled};
   return *all[static_cast<std::size_t>(rails)];
 }
 

@@ -20,7 +20,8 @@ enum class Rails : std::uint8_t {
   but_last,   // the last context has no device
   first_use,  // connections are opened on first use, and data must go over rails at the end
   traffic,    // likewise, of connections that are there before the test begins
-  pulled,     // as whole; but in arm() the port of a member goes down and comes back, before it sees what has come
+  shared,  // each context has two devices, and as many queue pairs as peers, so that a second rail is given up for another peer
+  pulled,  // as whole; but in arm() the port of a member goes down and comes back, before it sees what has come
 };
 const PeerGroupTransport& rdma_transport(Rails rails);
 

@@ -221,6 +221,12 @@ std::vector<rdma::QueuePairPath> FakeFabric::paths() {
   return paths;
 }
 
+std::size_t FakeFabric::queue_pairs(const std::string& prefix) {
+  const std::lock_guard lock(mutex_);
+  return static_cast<std::size_t>(
+      std::count_if(pairs_.begin(), pairs_.end(), [&](const auto& one) { return one.second.device.starts_with(prefix); }));
+}
+
 std::size_t FakeFabric::registered_bytes() {
   const std::lock_guard lock(mutex_);
   std::size_t bytes = 0;

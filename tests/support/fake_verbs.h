@@ -88,6 +88,8 @@ class FakeFabric final {
   [[nodiscard]] std::size_t failed();
   // The paths of the queue pairs that are connected now.
   [[nodiscard]] std::vector<rdma::QueuePairPath> paths();
+  // The queue pairs that exist now on devices whose names begin so.
+  [[nodiscard]] std::size_t queue_pairs(const std::string& prefix);
   // The memory that is registered now, of all devices.
   [[nodiscard]] std::size_t registered_bytes();
 

@@ -2,7 +2,8 @@
 # rails.sh RANKS [pull|late]: so many ranks, each on a host (by name) of one site, run checked all_reduces until all of them have sent data
 # over RDMA. Rank r has device r modulo the number of devices.
 # late: the last device's interface is down when the ranks begin, and comes up after calls have gone over TCP.
-# pull: then the last device's interface goes down, until calls have gone on over TCP, and comes back, until there is a rail again.
+# pull: then the last device's interface goes down, until calls have gone on over TCP, and comes back, until there is a rail again. The
+# longest call meanwhile is printed, and must end within the limit below. Each rank must have said the break once.
 #
 # Each step waits for what it needs, however slow the machine is: the limit of the program ends what never comes.
 set -uo pipefail
@@ -13,6 +14,10 @@ pulled=$((${#devices[@]} - 1))
 export SETO_ROOT=127.0.0.1:29400 SETO_RANKS=$ranks SETO_SITE_ID=lab SETO_ALLOW_NO_SECRET=on SETO_LOG=info SETO_INTERFACE=lo
 # The machine is emulated, and its host may have no processor for it for seconds.
 export SETO_LIVENESS_TIMEOUT_MS=300000 SETO_INIT_TIMEOUT_MS=600000
+# The pause that a lost rail may cost a call, and how many times as long the emulated machine may take.
+pause_s=5 factor=20
+calls=(-n 5)
+[[ $action != pull ]] || calls=(-w 0 -n 20 -I 1)  # nearly every call is timed by itself
 
 [[ $action != late ]] || "$RDMA_LAB_LINK" down $pulled || {
   echo "failed: the interface does not go down"
@@ -21,7 +26,7 @@ export SETO_LIVENESS_TIMEOUT_MS=300000 SETO_INIT_TIMEOUT_MS=600000
 pids=()
 for ((rank = ranks - 1; rank >= 0; --rank)); do
   SETO_RANK=$rank SETO_HOST_ID=host$rank SETO_RDMA=rxe$((rank % ${#devices[@]})) SETO_LOG_FILE=$work/log.$rank \
-    "$RDMA_LAB_BUILD/bench/all_reduce_perf" -b 64K -e 64K -n 5 -c 1 -N 1000000 >"$work/out.$rank" 2>&1 &
+    "$RDMA_LAB_BUILD/bench/all_reduce_perf" -b 64K -e 64K "${calls[@]}" -c 1 -N 1000000 >"$work/out.$rank" 2>&1 &
   pids+=($!)
 done
 
@@ -47,6 +52,26 @@ says() { (($(count "$1") > $2)); }
 # A row that has begun before may be of calls before.
 more_rows() { until_true has_rows $(($(rows) + 3)); }
 
+# The longest call of the rows behind so many, in ms: both columns "max" of a row, in us.
+longest_ms() { awk -v first="$1" -v last="$2" '$1 == 65536 && ++row > first && row <= last { for (at = 11; at <= 19; at += 8) if ($at > most) most = $at }
+                                               END { printf "%d", most / 1000 }' "$work/out.0"; }
+look_at_pause() {
+  local usual longest
+  usual=$(longest_ms 0 "$1") longest=$(longest_ms "$1" 1000000)
+  echo "the longest call was $longest ms while the interface was down ($usual ms before); limit: $pause_s s times $factor for the emulated machine"
+  ((longest > 0 && longest <= pause_s * factor * 1000)) || fail "calls paused for longer than the limit"
+}
+# Lines that a user sees at info level and above, for all rails of a port, since the lines that were there before.
+said_once() {
+  local rank text
+  for ((rank = 0; rank < ranks; ++rank)); do
+    for text in 'a rail broke' 'no rail works' 'until it is up again'; do
+      (($(tail -n +$((said[rank] + 1)) "$work/log.$rank" | grep -c "$text") <= 1)) || fail "rank $rank says more than once: $text"
+    done
+  done
+  (($(count 'until it is up again') > 0)) || fail "no rank says at warn level that its port is down"
+}
+
 # Where the limit ends this script, it says how far it came.
 trap 'fail "the limit has passed"' TERM
 
@@ -60,10 +85,16 @@ until_true use_rails
 echo "data of $ranks ranks goes over RDMA"
 more_rows
 if [[ $action == pull ]]; then
+  # A rank of a busy machine may have lost a rail before, and says nothing more of that for a minute.
+  lost='a rail broke\|no rail works'
+  losses=$(count "$lost") before=$(rows)
+  for ((rank = 0; rank < ranks; ++rank)); do said[rank]=$(wc -l <"$work/log.$rank"); done
   "$RDMA_LAB_LINK" down $pulled || fail "the interface does not go down"
-  until_true says 'a rail broke' 0
+  until_true says "$lost" "$losses"
   echo "a rail broke"
   more_rows
+  look_at_pause "$before"
+  said_once
   opened=$(count 'a rail was opened')
   "$RDMA_LAB_LINK" up $pulled || fail "the interface does not come up"
   until_true says 'a rail was opened' "$opened"
@@ -72,7 +103,7 @@ if [[ $action == pull ]]; then
 fi
 kill "${pids[@]}"
 wait "${pids[@]}" 2>/dev/null
-# The columns "#wrong" of both tables.
-wrong=$(awk '$1 == 65536 && NF == 13 && ($9 != 0 || $13 != 0)' "$work/out.0")
+# The columns "#wrong" of both tables, each of which may have four more behind it.
+wrong=$(awk '$1 == 65536 && (NF == 13 || NF == 21) && ($9 != 0 || $(NF == 13 ? 13 : 17) != 0)' "$work/out.0")
 [[ -z $wrong ]] || fail "results are wrong: $wrong"
 echo "$(rows) rows of checked all_reduces; rails opened: $(count 'a rail was opened'), broke: $(count 'a rail broke')"

@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "src/core/choice/planner.h"
+#include "transports/rdma/pipes/rail_seats.h"
 
 namespace seto {
 namespace {
@@ -90,6 +93,28 @@ TEST(PeerBudget, LargerJobsKeepItWhereverAPlanCan) {
             EXPECT_LE(peers_of_chosen(choice), kMostPeers);
           }
         });
+}
+
+// With rails over four ports. Each of the peers of the busiest rank has its first rail, and then as many as its share.
+TEST(PeerBudget, KeepsTheQueuePairsOfTenThousandRanksTo64) {
+  const auto queue_pairs_of = [](std::size_t peers) {
+    constexpr std::uint32_t kPorts = 4;
+    rdma::RailSeats seats;
+    const std::vector<char> links(peers);
+    std::vector<std::unique_ptr<rdma::RailSeats::Seat>> first;
+    for (const char& link : links) first.push_back(std::make_unique<rdma::RailSeats::Seat>(seats, &link));
+    return peers * std::min(kPorts, seats.share());
+  };
+  std::size_t most = 0;
+  for (const auto& [hosts, on_a_host, sites] : {std::array{1250, 8, 1}, std::array{1250, 8, 4}, std::array{10'000, 1, 1}})
+    for_each_choice(tiers_of(hosts, on_a_host, sites), 1, [&](const Question& question, const Choice& choice) {
+      const Collective what = question.collective;
+      if (what == Collective::all_to_all || what == Collective::gather || what == Collective::scatter) return;  // with all ranks
+      const std::size_t pairs = queue_pairs_of(static_cast<std::size_t>(peers_of_chosen(choice)));
+      EXPECT_LE(pairs, 64U) << choice.algorithm->name;
+      most = std::max(most, pairs);
+    });
+  EXPECT_GT(most, 32U) << "more than one rail is there";
 }
 
 TEST(PeerBudget, SumsOfManyHostsGoRoundThem) {

@@ -54,6 +54,14 @@ TEST_F(ManagedPipes, CarryBytesOverItsPath) {
   EXPECT_STREQ(got, sent);
 }
 
+// The manager of the end that is called knows the MTU of its own port only.
+TEST_F(ManagedPipes, TakeTheSmallerMtuThatIsSet) {
+  here = std::make_unique<RdmaHost>(fabric, std::vector<std::string>{"a0"}, PipeTerms{.manager = &manager, .most_mtu = 512});
+  const auto pipes = support::connect_pipes(here->pipes(), there->pipes(), [this] { fabric.run(); });
+  ASSERT_TRUE(pipes.first != nullptr && pipes.second != nullptr);
+  EXPECT_THAT(fabric.paths(), Each(Field(&QueuePairPath::mtu, 512)));
+}
+
 TEST_F(ManagedPipes, AnEventOfTheManagerEndsASleepOnce) {
   const auto selects = here->pipes().begin({PipeMaker::Role::selects, "rank 1", {}, 0});
   const auto follows = there->pipes().begin({PipeMaker::Role::follows, "rank 0", {}, 0});

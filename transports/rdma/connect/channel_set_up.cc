@@ -8,6 +8,7 @@ namespace seto::rdma {
 ChannelSetUp::ChannelSetUp(Setup setup) : setup_(std::move(setup)) {
   input_.interface = setup_.interface;
   input_.own = setup_.devices->ports();
+  for (NamedPort& port : input_.own) port.facts.mtu = std::min(port.facts.mtu, setup_.most_mtu);
   if (setup_.role == Role::follows) send(Offer{input_.own, setup_.manager != nullptr});
 }
 

@@ -43,6 +43,7 @@ class ChannelSetUp final {
     std::uint64_t (*clock)() = monotonic_ns;
     std::uint64_t ring_size = std::uint64_t{256} << 10;
     std::uint32_t records = 128;
+    std::uint32_t most_mtu = ~0U;                            // of a packet; a port may have less
     QueuePairPath path;                                      // how packets are marked and repeated; the candidate sets the rest
     ConnectionManager* manager = nullptr;                    // null: none is wanted, or there is none. It outlives the set-up
     std::uint64_t manager_ms = 5'000;                        // a call of the manager that has no answer for so long is given up

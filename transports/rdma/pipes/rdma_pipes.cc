@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cctype>
 #include <filesystem>
 #include <utility>
 
@@ -80,11 +79,12 @@ void say_not_managed(const std::string& peer) {
 class RingPipeSetUp final : public PipeSetUp {
  public:
   // `ports_changed` is set if the ports were looked at during the set-up: that look did not find its pipe.
-  RingPipeSetUp(ChannelSetUp::Setup setup, OpenPipes& all, NamedRegistrations& memory, const std::uint64_t& changes,
-                bool& ports_changed)
+  RingPipeSetUp(ChannelSetUp::Setup setup, std::unique_ptr<RailSeats::Seat> seat, OpenPipes& all, NamedRegistrations& memory,
+                const std::uint64_t& changes, bool& ports_changed)
       : peer_(setup.peer),
         selects_(setup.role == ChannelSetUp::Role::selects),
         wants_manager_(setup.manager != nullptr),
+        seat_(std::move(seat)),
         set_up_(std::move(setup)),
         all_(all),
         memory_(memory),
@@ -118,13 +118,14 @@ class RingPipeSetUp final : public PipeSetUp {
     if (wants_manager_ && !set_up_.by_manager()) say_not_managed(peer_);
     std::string way = "RDMA " + port + ", " + end_text(own) + " -> " + end_text(peer);
     return std::make_unique<RingPipe>(std::move(channel), PortPair{{own.device, own.port}, {peer.device, peer.port}},
-                                      std::move(way), all_, memory_.on(own.device));
+                                      std::move(way), all_, memory_.on(own.device), std::move(seat_));
   }
 
  private:
   const std::string peer_;
   const bool selects_;
   const bool wants_manager_;
+  std::unique_ptr<RailSeats::Seat> seat_;
   ChannelSetUp set_up_;
   OpenPipes& all_;
   NamedRegistrations& memory_;
@@ -133,56 +134,21 @@ class RingPipeSetUp final : public PipeSetUp {
   bool& ports_changed_;
 };
 
-// The part that says which ports: "always" keeps everything on them, alone or in front of names.
-std::string_view without_always(std::string_view setting) {
-  constexpr std::string_view kAlways = "always";
-  if (!setting.starts_with(kAlways)) return setting;
-  if (setting == kAlways) return "auto";
-  return setting[kAlways.size()] == ',' ? setting.substr(kAlways.size() + 1) : setting;
-}
+// The peer wants more rails than this end has by now: it has not heard of that yet.
+class RefusedSetUp final : public PipeSetUp {
+ public:
+  explicit RefusedSetUp(Status why) : why_(std::move(why)) {}
+  Status hear(std::string_view /*message*/) override { return {}; }
+  std::optional<std::string> next_message() override { return std::nullopt; }
+  bool advance() override { return true; }
+  std::unique_ptr<BytePipe> take() override { return nullptr; }
+  [[nodiscard]] Status why() const override { return why_; }
+
+ private:
+  const Status why_;
+};
 
 }  // namespace
-
-Result<std::vector<PortName>> ports_in(std::string_view setting) {
-  const std::string_view text = without_always(setting);
-  std::vector<PortName> ports;
-  if (text == "auto") return ports;
-  const auto wrong = [&] {
-    return failure(Code::invalid_argument,
-                   "SETO_RDMA=%s: wanted auto, off, always, or devices with or without a port (mlx5_0:1,mlx5_1), perhaps "
-                   "behind always and a comma",
-                   std::string(setting).c_str());
-  };
-  for (std::string_view rest = text; !rest.empty();) {
-    const std::size_t comma = std::min(rest.find(','), rest.size());
-    const std::string_view one = rest.substr(0, comma);
-    rest.remove_prefix(std::min(comma + 1, rest.size()));
-    const std::size_t colon = std::min(one.find(':'), one.size());
-    PortName port{std::string(one.substr(0, colon)), 0};
-    const std::string_view number = one.substr(std::min(colon + 1, one.size()));
-    unsigned value = 0;
-    for (const char digit : number) {
-      if (std::isdigit(static_cast<unsigned char>(digit)) == 0 || value > 25) return wrong();
-      value = 10 * value + static_cast<unsigned>(digit - '0');
-    }
-    if (port.device.empty() || value > 254 || (colon < one.size() && value == 0)) return wrong();
-    port.port = static_cast<std::uint8_t>(value);
-    ports.push_back(std::move(port));
-  }
-  if (ports.empty()) return wrong();
-  return ports;
-}
-
-QueuePairPath path_in(const Config& config) {
-  // The other two bits of a class are marks for congestion, which belong to the network.
-  const std::uint64_t of_data = config.dscp_data == kAutomatic ? 0 : config.dscp_data << 2;
-  QueuePairPath path;
-  path.traffic_class = static_cast<std::uint8_t>(config.rdma_traffic_class == kAutomatic ? of_data : config.rdma_traffic_class);
-  path.service_level = static_cast<std::uint8_t>(config.rdma_service_level);
-  path.timeout = static_cast<std::uint8_t>(config.rdma_timeout);
-  path.retry_count = static_cast<std::uint8_t>(config.rdma_retry_count);
-  return path;
-}
 
 Result<std::unique_ptr<PipeMaker>> RdmaPipes::open(const Config& config) {
   std::string setting = config.rdma;
@@ -200,7 +166,8 @@ Result<std::unique_ptr<PipeMaker>> RdmaPipes::open(const Config& config) {
     SETO_LOG(info, "RDMA is not used: %s", std::string(verbs.status().text()).c_str());
     return std::unique_ptr<PipeMaker>();
   }
-  return open(*verbs.value(), setting, {path_in(config), half_of_locked_memory(), manager_of_process(config)});
+  return open(*verbs.value(), setting,
+              {path_in(config), half_of_locked_memory(), manager_of_process(config), most_mtu_in(config)});
 }
 
 Result<std::unique_ptr<PipeMaker>> RdmaPipes::open(Verbs& verbs, std::string_view setting, const PipeTerms& terms) {
@@ -237,9 +204,12 @@ Result<std::unique_ptr<PipeMaker>> RdmaPipes::open(Verbs& verbs, std::string_vie
 RdmaPipes::RdmaPipes(std::unique_ptr<Devices> devices, std::uint32_t rails, bool takes_all, Fd epoll, const PipeTerms& terms)
     : devices_(std::move(devices)),
       memory_(*devices_, terms.registered),
+      seats_(terms.most_queue_pairs),
+      share_(seats_.share()),
       rails_(rails),
       takes_all_(takes_all),
       path_(terms.path),
+      most_mtu_(terms.most_mtu),
       manager_(terms.manager),
       epoll_(std::move(epoll)) {
   look_at_ports();
@@ -256,6 +226,11 @@ bool RdmaPipes::watch(int descriptor) const {
 }
 
 std::unique_ptr<PipeSetUp> RdmaPipes::begin(const Wanted& wanted) {
+  auto seat = std::make_unique<RailSeats::Seat>(seats_, wanted.link);
+  keep_to_share();
+  if (!fits(wanted))
+    return std::make_unique<RefusedSetUp>(failure(
+        Code::unavailable, "%zu peers share the RDMA connections of its process, and this one has its part", seats_.links()));
   ChannelSetUp::Setup setup;
   setup.role = wanted.role == Role::selects ? ChannelSetUp::Role::selects : ChannelSetUp::Role::follows;
   setup.devices = devices_.get();
@@ -264,13 +239,54 @@ std::unique_ptr<PipeSetUp> RdmaPipes::begin(const Wanted& wanted) {
   setup.random = random_number;
   setup.probe_ms = kProbeMs;
   setup.path = path_;
+  setup.most_mtu = most_mtu_;
   setup.manager = manager_;
   // A child of this process may keep the descriptor open: it must be taken out before it is closed.
   setup.watch = [this](int descriptor, bool begins) {
     return begins ? watch(descriptor) : epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, descriptor, nullptr) == 0;
   };
   for (const BytePipe* const one : wanted.beside) setup.beside.push_back(static_cast<const RingPipe*>(one)->ports());
-  return std::make_unique<RingPipeSetUp>(std::move(setup), pipes_, memory_, changes_, ports_changed_);
+  return std::make_unique<RingPipeSetUp>(std::move(setup), std::move(seat), pipes_, memory_, changes_, ports_changed_);
+}
+
+// Broken pipes that their links have not closed yet go first, and then the newest of a link. A pipe is closed, not only broken:
+// its queue pair is gone before the next one is made. Its link sees that with its next read, and sends over the others what was
+// not acknowledged.
+void RdmaPipes::keep_to_share() {
+  if (seats_.share() == share_) return;
+  if (seats_.share() < std::min(share_, near_) && !std::exchange(said_share_, true))
+    SETO_LOG(
+        info,
+        "%zu peers of this process have RDMA connections, %u each from now on, and fewer with more peers: %u in all (said once)",
+        seats_.links(), seats_.share(), seats_.most());
+  share_ = seats_.share();
+  ++changes_;
+  const Status reason = failure(Code::unavailable, "%zu peers share the RDMA connections of this process", seats_.links());
+  bool any = false;
+  for (RingPipe* const pipe : pipes_)
+    if (pipe->is_broken()) pipe->close();
+  for (std::size_t at = pipes_.size(); at-- > 0;) {
+    RingPipe& pipe = *pipes_[at];
+    if (pipe.seat() == nullptr || seats_.of(pipe.seat()->link()) <= share_) continue;
+    pipe.break_with(reason);
+    pipe.close();
+    any = true;
+  }
+  if (any)
+    for (RingPipe* const pipe : pipes_) pipe->polled();
+}
+
+// The wanted one has its seat. Pipes that its link does not use any more, and has not closed yet, go first. A link that has no
+// other one always fits: else its peer would be reached over TCP only.
+bool RdmaPipes::fits(const Wanted& wanted) {
+  const auto is_used = [&](const RingPipe* pipe) {
+    return std::find(wanted.beside.begin(), wanted.beside.end(), pipe) != wanted.beside.end();
+  };
+  for (RingPipe* const pipe : pipes_) {
+    if (seats_.of(wanted.link) <= share_) return true;
+    if (pipe->seat() != nullptr && pipe->seat()->link() == wanted.link && !is_used(pipe)) pipe->close();
+  }
+  return seats_.of(wanted.link) <= share_;
 }
 
 bool RdmaPipes::poll() {
@@ -307,6 +323,7 @@ void RdmaPipes::arm() {
 void RdmaPipes::look_at_events() {
   for (auto& [name, device] : devices_->all())
     while (const auto event = device.verbs->next_event()) take_event(name, *event);
+  if (seats_.raise()) keep_to_share();
   if (ports_changed_) look_at_ports();
 }
 
@@ -320,13 +337,14 @@ void RdmaPipes::look_at_ports() {
   const auto has_address = [](const NamedPort& one) { return one.has_address(); };
   if (std::any_of(ports.begin(), ports.end(), has_address))
     std::erase_if(ports, [&](const NamedPort& one) { return !has_address(one); });
-  usable_ = 0;
+  near_ = 0;
   if (ports.empty()) return;
   const auto nearer = [](const NamedPort& one, const NamedPort& other) { return one.distance < other.distance; };
   const std::uint8_t least = std::min_element(ports.begin(), ports.end(), nearer)->distance;
   for (const NamedPort& port : ports) {
+    check_mtu(port);
     if (port.distance == least) {
-      usable_ = std::min(usable_ + 1, rails_);
+      near_ = std::min(near_ + 1, rails_);
       continue;
     }
     for (RingPipe* const pipe : pipes_)
@@ -334,6 +352,15 @@ void RdmaPipes::look_at_ports() {
         pipe->break_with(failure(Code::unavailable, "a port that is nearer to the memory than that of RDMA device %s is up",
                                  port.device.c_str()));
   }
+}
+
+// A port with less uses what it has. One line is enough: ports of a host are mostly set up alike.
+void RdmaPipes::check_mtu(const NamedPort& port) {
+  if (most_mtu_ == kNoMtuLimit || port.facts.mtu >= most_mtu_ || std::exchange(said_mtu_, true)) return;
+  SETO_LOG(warn,
+           "SETO_RDMA_MTU=%u: the active MTU of port %u of %s is %u, which is used: raise that of its interface (ip link set dev "
+           "NAME mtu %u; on InfiniBand the subnet manager sets it) and of the switches, or set SETO_RDMA_MTU=%u",
+           most_mtu_, port.facts.number, port.device.c_str(), port.facts.mtu, most_mtu_ + 104, port.facts.mtu);
 }
 
 // The peer is not told: its device finds out when it sends, and the pipe of a path that broke here is not read any more.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -13,20 +14,18 @@
 #include "transports/byte_pipe.h"
 #include "transports/rdma/connect/devices.h"
 #include "transports/rdma/pipes/named_registrations.h"
+#include "transports/rdma/pipes/rail_seats.h"
+#include "transports/rdma/pipes/rdma_settings.h"
 #include "transports/rdma/pipes/ring_pipe.h"
 
 namespace seto::rdma {
 
-// The ports of SETO_RDMA; empty for "auto" and "always". Not for "off".
-[[nodiscard]] Result<std::vector<PortName>> ports_in(std::string_view text);
-
-// How packets are marked and repeated, as the settings say; the rest is of no peer yet.
-[[nodiscard]] QueuePairPath path_in(const Config& config);
-
 struct PipeTerms {
-  QueuePairPath path;                    // how packets are marked and repeated
+  QueuePairPath path{};                  // how packets are marked and repeated
   std::uint64_t registered = kNoLimit;   // bytes of named memory at most
   ConnectionManager* manager = nullptr;  // it gives paths where the peer has one, too; it outlives the pipes
+  std::uint32_t most_mtu = kNoMtuLimit;  // of a packet; a port may have less
+  std::uint32_t most_queue_pairs = RailSeats::kMost;
 };
 
 // The pipes of one context over its RDMA devices.
@@ -42,7 +41,7 @@ class RdmaPipes final : public PipeMaker {
 
   // All ports count, whether they are up or not.
   [[nodiscard]] std::uint32_t rails() const override { return rails_; }
-  [[nodiscard]] std::uint32_t usable() const override { return usable_; }
+  [[nodiscard]] std::uint32_t usable() const override { return std::min(near_, seats_.share()); }
   [[nodiscard]] bool takes_all() const override { return takes_all_; }
   [[nodiscard]] std::uint64_t changes() const override { return changes_; }
   [[nodiscard]] std::unique_ptr<PipeSetUp> begin(const Wanted& wanted) override;
@@ -60,17 +59,27 @@ class RdmaPipes final : public PipeMaker {
   void take_event(const std::string& device, const AsyncEvent& event);
   void port_failed(const PortName& port, const Status& reason);
   void look_at_ports();
+  void check_mtu(const NamedPort& port);
+  // Each link has at most its share of queue pairs when this returns.
+  void keep_to_share();
+  // Likewise; false: the one that is wanted would be one too many.
+  [[nodiscard]] bool fits(const Wanted& wanted);
   void device_failed(const std::string& device, const Status& reason);
   [[nodiscard]] bool watch(int descriptor) const;
 
   const std::unique_ptr<Devices> devices_;
   NamedRegistrations memory_;
+  RailSeats seats_;
+  std::uint32_t share_;  // of the seats, as the pipes keep to it
+  bool said_share_ = false;
   const std::uint32_t rails_;
   const bool takes_all_;
-  std::uint32_t usable_ = 0;
+  std::uint32_t near_ = 0;  // ports that can carry something, the nearest ones only
   std::uint64_t changes_ = 0;
   bool ports_changed_ = false;  // since they were looked at
   const QueuePairPath path_;
+  const std::uint32_t most_mtu_;
+  bool said_mtu_ = false;
   ConnectionManager* const manager_;
   const Fd epoll_;
   std::vector<int> watched_;  // completion queues in epoll_

@@ -20,12 +20,13 @@ std::span<const std::byte> bytes_of(const iovec& part, std::size_t from) {
 // Two records hold the longest frame that a link of several paths sends: half of the longest record and a header. While the
 // first one travels, the second one is copied.
 RingPipe::RingPipe(std::unique_ptr<RingChannel> channel, PortPair ports, std::string way, OpenPipes& all,
-                   RegistrationCache& memory)
+                   RegistrationCache& memory, std::unique_ptr<RailSeats::Seat> seat)
     : channel_(std::move(channel)),
       ports_(std::move(ports)),
       way_(std::move(way)),
       all_(all),
       memory_(memory),
+      seat_(std::move(seat)),
       piece_(std::min(channel_->most_bytes(), channel_->most_bytes() / 2 + kHeader)),
       lent_(channel_->most_requests()) {
   all_.push_back(this);
@@ -160,6 +161,7 @@ bool RingPipe::delivered() {
 // The queue pair goes before the registrations, and before the owner of the memory may use it.
 void RingPipe::close() {
   channel_->stop(failure(Code::aborted, "this end has closed it"));
+  seat_.reset();
   while (lents_ > 0) release_oldest();
   open_places_.clear();
 }

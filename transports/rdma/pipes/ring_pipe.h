@@ -10,6 +10,7 @@
 #include "transports/rdma/connect/channel_set_up.h"
 #include "transports/rdma/link/registration_cache.h"
 #include "transports/rdma/link/ring_channel.h"
+#include "transports/rdma/pipes/rail_seats.h"
 
 namespace seto::rdma {
 
@@ -23,7 +24,9 @@ using OpenPipes = std::vector<RingPipe*>;
 class RingPipe final : public BytePipe {
  public:
   // `all`: outlives the pipe, which is in it from the beginning to the end. `memory`: on the device of the channel; likewise.
-  RingPipe(std::unique_ptr<RingChannel> channel, PortPair ports, std::string way, OpenPipes& all, RegistrationCache& memory);
+  // `seat`: of its queue pair; not null.
+  RingPipe(std::unique_ptr<RingChannel> channel, PortPair ports, std::string way, OpenPipes& all, RegistrationCache& memory,
+           std::unique_ptr<RailSeats::Seat> seat);
   RingPipe(const RingPipe&) = delete;
   RingPipe& operator=(const RingPipe&) = delete;
   ~RingPipe() override;
@@ -44,6 +47,8 @@ class RingPipe final : public BytePipe {
 
   [[nodiscard]] const PortPair& ports() const { return ports_; }
   [[nodiscard]] std::uint32_t queue_pair() const { return channel_->queue_pair(); }
+  // Null: it is closed, and has no queue pair any more.
+  [[nodiscard]] const RailSeats::Seat* seat() const { return seat_.get(); }
   // The completions were polled.
   void polled();
   [[nodiscard]] bool is_broken() const { return channel_->broken(); }
@@ -68,6 +73,7 @@ class RingPipe final : public BytePipe {
   const std::string way_;
   OpenPipes& all_;
   RegistrationCache& memory_;
+  std::unique_ptr<RailSeats::Seat> seat_;
   const std::size_t piece_;                // bytes of a record at most
   std::uint64_t accepted_ = 0;             // bytes
   std::vector<std::optional<Lent>> lent_;  // a ring, with a place for each request that may be under way

@@ -135,7 +135,7 @@ void LinkRails::begin_missing(const Link& link) {
 void LinkRails::begin(std::uint8_t rail, const Link& link) {
   rail_ = rail;
   until_ns_ = monotonic_ns() + kSetUpNs;
-  PipeMaker::Wanted wanted{role_, "rank " + std::to_string(peer_), {}, 0};
+  PipeMaker::Wanted wanted{role_, "rank " + std::to_string(peer_), {}, 0, this};
   if (role_ == PipeMaker::Role::selects) wanted.interface = interface_of(link.descriptor(0));
   for (std::size_t path = link.sockets() - link.rails(); path < link.sockets(); ++path)
     if (const BytePipe* const pipe = link.rail(path); pipe != nullptr) wanted.beside.push_back(pipe);

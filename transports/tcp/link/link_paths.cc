@@ -7,6 +7,7 @@
 
 #include "src/base/clock.h"
 #include "src/base/log.h"
+#include "transports/tcp/flow/rail_news.h"
 #include "transports/tcp/link/link.h"
 
 namespace seto::tcp {
@@ -20,6 +21,17 @@ struct Words {
   resume::HeardBytes bytes;
   resume::Lender lender;
 };
+
+void say_broke(bool rail, std::size_t left, std::size_t resumed, const Status& reason) {
+  const std::string text(reason.text());
+  if (!rail)
+    SETO_LOG(info, "a data socket broke, %zu are left, at most %zu frames are sent again: %s", left, resumed, text.c_str());
+  else if (rail_news().broke(monotonic_ns()))
+    SETO_LOG(info, "a rail broke (others within a minute: at debug level), %zu are left, at most %zu frames are sent again: %s",
+             left, resumed, text.c_str());
+  else
+    SETO_LOG(debug, "a rail broke, %zu are left, at most %zu frames are sent again: %s", left, resumed, text.c_str());
+}
 
 // How many frames the path took last, of those that the peer has not acknowledged.
 std::size_t frames_of(const resume::Retention<Frame>* kept, std::uint32_t path) {
@@ -211,8 +223,7 @@ void Link::path_broke(Socket& socket, const Status& reason) {
   pace_sockets();
   if (rail_opener_ != nullptr && socket.pipe.rail() != nullptr)
     rail_opener_->broke(socket.index - (sockets_.size() - rails()), socket.of_attempt);
-  SETO_LOG(info, "a %s broke, %zu are left, at most %zu frames are sent again: %s",
-           socket.pipe.rail() != nullptr ? "rail" : "data socket", live_paths(), resumed, std::string(reason.text()).c_str());
+  say_broke(socket.pipe.rail() != nullptr, live_paths(), resumed, reason);
   look_for_paths(reason);
 }
 

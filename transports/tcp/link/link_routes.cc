@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "src/base/log.h"
+#include "transports/tcp/flow/rail_news.h"
 #include "transports/tcp/link/link.h"
 #include "transports/tcp/link/tcp_connection.h"
 
@@ -125,8 +126,13 @@ void Link::follow_routes() {
       SETO_LOG(warn, "path %zu of SETO_PATHS %s", route + 1,
                uses ? "carries data again" : "stands still or is broken: others carry data");
   }
-  if (rails() > 0 && best != before)
-    SETO_LOG(info, "%s", best == 0 ? "data goes over rails" : "no rail works: data goes over TCP");
+  if (rails() > 0 && best != before) {
+    const char* const text = best == 0 ? "data goes over rails" : "no rail works: data goes over TCP";
+    if (rail_news().goes_over(best == 0))
+      SETO_LOG(info, "%s (said for the first peer only)", text);
+    else
+      SETO_LOG(debug, "%s", text);
+  }
   if (!uses_several_routes() && rails() == 0 && best != before)
     SETO_LOG(warn, "data goes over path %zu of SETO_PATHS, no more over path %zu%s", best + 1, before + 1,
              best > before ? ", which stands still or is broken" : "");
