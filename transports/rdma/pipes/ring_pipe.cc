@@ -61,14 +61,20 @@ ssize_t RingPipe::send(std::span<const iovec> parts) {
   return -1;
 }
 
-// One part at most is long, because headers are between payloads.
+// One part at most is long, because headers are between payloads. Memory of a GPU is never copied here, however short the part
+// is: the end of a payload that did not fit into the record before.
 bool RingPipe::send_record(std::span<const std::byte> head, std::span<const std::byte> body) {
   std::optional<RegistrationCache::Use> use;
   RingChannel::Part parts[2] = {{head, {}}, {body, {}}};
   for (RingChannel::Part& part : parts) {
-    if (use.has_value() || part.bytes.size() < kLongPart) continue;
+    if (part.bytes.empty()) continue;
+    const bool of_gpu = memory_.is_of_gpu(part.bytes.data(), part.bytes.size());
+    if (!of_gpu && (use.has_value() || part.bytes.size() < kLongPart)) continue;
     use = memory_.use_if_named(part.bytes.data(), part.bytes.size());
-    if (use.has_value()) part.key = use->local_key();
+    if (use.has_value())
+      part.key = use->local_key();
+    else if (of_gpu)
+      return false;
   }
   const std::optional<std::uint64_t> ticket = channel_->send(parts[0], parts[1]);
   if (!ticket.has_value()) return false;

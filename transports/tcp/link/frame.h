@@ -41,6 +41,8 @@ inline constexpr std::size_t kStripe = std::size_t{64} << 10;
 // Asks the receiver to report when it has completed the operation (the one of `mark`), because it sends no data that would carry
 // the number.
 inline constexpr std::uint8_t kTellProgress = 1;
+// The sender keeps the memory of this frame until it is acknowledged: the receiver tells at once that it has come.
+inline constexpr std::uint8_t kTellHeard = 4;
 // The window is that of messages between two members.
 inline constexpr std::uint8_t kOfMessages = 2;
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "src/base/check.h"
 #include "src/base/clock.h"
 
 namespace seto::tcp {
@@ -161,6 +162,7 @@ Link::PeerGroup* Link::peer_group_of(std::uint64_t key) {
 
 void Link::queue(Outgoing outgoing) {
   if (broken()) return;
+  SETO_CHECK(!outgoing.is_of_gpu() || continues());
   outgoing.count();
   waiting_bytes_ += sizeof(Frame) + outgoing.frame.length;
   waiting_.push(std::move(outgoing));
@@ -231,7 +233,15 @@ bool Link::write(Socket& socket) {
   };
   for (std::size_t i = 0; i < socket.taken; ++i) {
     add(&socket.batch[i].frame, sizeof(Frame));
-    if (socket.batch[i].frame.length > 0) add(payload_of(socket.batch[i]), socket.batch[i].frame.length);
+    if (socket.batch[i].frame.length == 0) continue;
+    const std::byte* const payload = payload_for(socket, socket.batch[i]);
+    if (broken()) return false;
+    if (payload == nullptr) break;
+    add(payload, socket.batch[i].frame.length);
+  }
+  if (count == 0) {
+    socket.full = true;
+    return false;
   }
   const ssize_t sent = socket.pipe.send({parts, count}, wanted);
   socket.full = sent < 0 ? (errno == EAGAIN || errno == ENOBUFS) : static_cast<std::size_t>(sent) < wanted;
@@ -354,6 +364,7 @@ bool Link::flush_numbered() {
 }
 
 bool Link::flush() {
+  brings_ = false;
   if (broken() || !has_output() || (continues() && kept_ == nullptr)) {
     held_back_ = false;
     return false;
