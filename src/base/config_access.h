@@ -24,6 +24,7 @@ inline constexpr std::string_view kCalibrateNames[] = {"auto", "off", "on"};
 inline constexpr std::string_view kMediumNames[] = {"auto", "tcp"};
 inline constexpr std::string_view kConnectNames[] = {"auto", "all", "used"};
 inline constexpr std::string_view kRdmaSetUpNames[] = {"control", "cm"};
+inline constexpr std::string_view kGpuDirectNames[] = {"auto", "off"};
 inline constexpr std::string_view kControlRelayNames[] = {"auto", "on", "off"};
 inline constexpr std::string_view kCongestionNames[] = {"auto", "system"};
 inline constexpr std::string_view kPathsUseNames[] = {"backup", "together"};

@@ -11,6 +11,7 @@
 
 #include "src/core/device_relay/message_relay.h"
 #include "src/core/device_relay/relay_task.h"
+#include "src/engine/relay/gpu_slots.h"
 
 namespace seto {
 
@@ -25,9 +26,11 @@ struct AnnouncedOperation {
 // also closes.
 class Relay final {
  public:
-  // `control` and `staging` outlive it. The last operation that the control has ended is the one before the first launch.
-  // `on_announced`: called by host functions of streams when a launch that was announced begins.
-  static Result<std::unique_ptr<Relay>> create(Communicator& control, const Staging& staging, std::function<void()> on_announced);
+  // `control`, `staging` and `slots` (null: messages stay in memory of the host) outlive it. The last operation that the control
+  // has ended is the one before the first launch. `on_announced`: called by host functions of streams when a launch that was
+  // announced begins.
+  static Result<std::unique_ptr<Relay>> create(Communicator& control, const Staging& staging, GpuSlots* slots,
+                                               std::function<void()> on_announced);
   ~Relay() { close(); }
   Relay(const Relay&) = delete;
   Relay& operator=(const Relay&) = delete;
@@ -67,7 +70,18 @@ class Relay final {
   // Token held. What the oldest operation waits for besides its kernel; empty: nothing.
   [[nodiscard]] std::string waits_for() const;
 
+  // The ranks on the way to which devices read memory of this GPU, as the last operations have found, and a number of this set;
+  // 0: none. Any thread.
+  struct Readers {
+    std::uint64_t number = 0;
+    std::vector<bool> ranks;
+  };
+  [[nodiscard]] std::uint64_t readers_number() const { return readers_number_.load(std::memory_order_acquire); }
+  [[nodiscard]] Readers readers() const;
+  [[nodiscard]] GpuSlots* slots() const { return slots_; }
+
   // For its tasks.
+  void find_readers(const RelayChannels& channels);
   [[nodiscard]] Communicator& control() const { return control_; }
   [[nodiscard]] const Staging& staging() const { return staging_; }
   [[nodiscard]] std::uint64_t kernel_done() const { return load_flag(staging_.memory(), DeviceChannels::kKernelDone); }
@@ -84,9 +98,10 @@ class Relay final {
     Relay* relay = nullptr;
   };
 
-  Relay(Communicator& control, const Staging& staging, std::function<void()> on_announced)
+  Relay(Communicator& control, const Staging& staging, GpuSlots* slots, std::function<void()> on_announced)
       : control_(control),
         staging_(staging),
+        slots_(slots),
         on_announced_(std::move(on_announced)),
         gate_(std::make_shared<Gate>()),
         ended_(control.order().issued()) {
@@ -95,6 +110,7 @@ class Relay final {
 
   Communicator& control_;
   const Staging& staging_;
+  GpuSlots* const slots_;
   const std::function<void()> on_announced_;
   const std::shared_ptr<Gate> gate_;
   bool announces_ = false;
@@ -104,6 +120,9 @@ class Relay final {
   std::uint32_t digest_ = 0;
   std::vector<std::weak_ptr<RelayChannels>> opened_;
   std::unique_ptr<MessageRelay> messages_;
+  mutable std::mutex readers_mutex_;
+  std::vector<bool> readers_;
+  std::atomic<std::uint64_t> readers_number_{0};
   mutable std::mutex mutex_;  // of the list
   std::deque<std::unique_ptr<RelayTask>> tasks_;
 };

@@ -1,0 +1,102 @@
+#include "src/core/device_relay/gpu_slot_memory.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "src/base/thread.h"
+#include "src/device/cuda/direct_access.h"
+
+namespace seto {
+
+Result<std::unique_ptr<GpuSlotMemory>> GpuSlotMemory::create(Setup setup) {
+  std::unique_ptr<GpuSlotMemory> made(new GpuSlotMemory(std::move(setup)));
+  SETO_TRY(made->allocate());
+  SETO_TRY(made->name());
+  SETO_ASSIGN(made->thread_, start_thread("seto-gpu-copy", [slots = made.get()] { slots->run(); }));
+  return made;
+}
+
+Status GpuSlotMemory::allocate() {
+  SETO_TRY(map());
+  void* host = nullptr;
+  SETO_TRY(driver_.mem_host_alloc(&host, size_, cuda::kHostAllocPortable));
+  host_ = static_cast<std::byte*>(host);
+  // Streams of the program usually have another priority, and a stream shares no hardware queue with one of another priority. So
+  // copies do not wait behind work of the program that waits for a kernel of the library.
+  int lowest = 0, highest = 0;
+  SETO_TRY(driver_.ctx_get_stream_priority_range(&lowest, &highest));
+  return driver_.stream_create_with_priority(&stream_, cuda::kStreamNonBlocking, highest);
+}
+
+// Devices of others reach only memory that was made for it.
+Status GpuSlotMemory::map() {
+  cuda::AllocationProperties properties;
+  properties.location.id = setup_.gpu;
+  properties.flags.gpu_direct_rdma = 1;
+  std::size_t piece = 0;
+  SETO_TRY(driver_.mem_get_granularity(&piece, &properties, cuda::Granularity::minimum));
+  size_ = (setup_.size + piece - 1) / piece * piece;
+  SETO_TRY(driver_.mem_create(&handle_, size_, &properties, 0));
+  SETO_TRY(driver_.mem_address_reserve(&address_, size_, 0, 0, 0));
+  SETO_TRY(driver_.mem_map(address_, size_, 0, handle_, 0));
+  is_mapped_ = true;
+  cuda::MemoryAccess access;
+  access.location.id = setup_.gpu;
+  return driver_.mem_set_access(address_, size_, &access, 1);
+}
+
+Status GpuSlotMemory::name() {
+  GpuMemory named{memory(), size_, -1, setup_.reach};
+  const auto is_by_dma_buf = [](const GpuReach& one) { return one.way == GpuWay::dma_buf; };
+  if (std::any_of(setup_.reach.begin(), setup_.reach.end(), is_by_dma_buf)) {
+    SETO_ASSIGN(dma_buf_, cuda::export_dma_buf(driver_, address_, size_));
+    named.dma_buf = dma_buf_.get();
+  }
+  name_ = NamedMemory::of_process().add_gpu(named);
+  return {};
+}
+
+GpuSlotMemory::~GpuSlotMemory() {
+  {
+    const std::lock_guard lock(mutex_);
+    stops_ = true;
+  }
+  changed_.notify_one();
+  if (thread_.joinable()) thread_.join();
+  if (name_ != 0) NamedMemory::of_process().remove(name_);
+  if (stream_ != nullptr) static_cast<void>(driver_.stream_destroy.code(stream_));
+  if (host_ != nullptr) static_cast<void>(driver_.mem_free_host.code(host_));
+  if (is_mapped_) static_cast<void>(driver_.mem_unmap.code(address_, size_));
+  if (address_ != 0) static_cast<void>(driver_.mem_address_free.code(address_, size_));
+  if (handle_ != 0) static_cast<void>(driver_.mem_release.code(handle_));
+}
+
+void GpuSlotMemory::copy(std::shared_ptr<SlotCopy> wanted) {
+  {
+    const std::lock_guard lock(mutex_);
+    wanted_.push_back(std::move(wanted));
+  }
+  changed_.notify_one();
+}
+
+void GpuSlotMemory::run() {
+  const Status current = driver_.ctx_set_current(setup_.context);
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return stops_ || !wanted_.empty(); });
+    if (wanted_.empty()) return;
+    const std::shared_ptr<SlotCopy> next = std::move(wanted_.front());
+    wanted_.pop_front();
+    lock.unlock();
+    next->end(current.ok() ? copy_now(*next) : current);
+    lock.lock();
+  }
+}
+
+Status GpuSlotMemory::copy_now(const SlotCopy& wanted) {
+  for (const SlotCopy::Part& part : wanted.parts())
+    SETO_TRY(driver_.memcpy_dtoh_async(host_ + part.place, address_ + part.place, part.size, stream_));
+  return driver_.stream_synchronize(stream_);
+}
+
+}  // namespace seto
