@@ -21,8 +21,8 @@ Status GpuSlotMemory::allocate() {
   void* host = nullptr;
   SETO_TRY(driver_.mem_host_alloc(&host, size_, cuda::kHostAllocPortable));
   host_ = static_cast<std::byte*>(host);
-  // Streams of the program usually have another priority, and a stream shares no hardware queue with one of another priority. So
-  // copies do not wait behind work of the program that waits for a kernel of the library.
+  // Streams of the program usually have another priority. As far as is known, streams of different priorities share no hardware
+  // queue, so copies do not wait behind work of the program that waits for a kernel of the library.
   int lowest = 0, highest = 0;
   SETO_TRY(driver_.ctx_get_stream_priority_range(&lowest, &highest));
   return driver_.stream_create_with_priority(&stream_, cuda::kStreamNonBlocking, highest);
@@ -79,8 +79,11 @@ void GpuSlotMemory::copy(std::shared_ptr<SlotCopy> wanted) {
   changed_.notify_one();
 }
 
+// The program may capture some stream meanwhile: without the mode, a wait of this thread would end that capture.
 void GpuSlotMemory::run() {
-  const Status current = driver_.ctx_set_current(setup_.context);
+  cuda::CaptureMode mode = cuda::CaptureMode::relaxed;
+  Status ready = driver_.ctx_set_current(setup_.context);
+  if (ready.ok()) ready = driver_.thread_exchange_capture_mode(&mode);
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [this] { return stops_ || !wanted_.empty(); });
@@ -88,7 +91,7 @@ void GpuSlotMemory::run() {
     const std::shared_ptr<SlotCopy> next = std::move(wanted_.front());
     wanted_.pop_front();
     lock.unlock();
-    next->end(current.ok() ? copy_now(*next) : current);
+    next->end(ready.ok() ? copy_now(*next) : ready);
     lock.lock();
   }
 }
