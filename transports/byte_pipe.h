@@ -3,6 +3,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -40,9 +41,32 @@ class BytePipe {
   }
   [[nodiscard]] virtual std::uint64_t accepted() const = 0;
   [[nodiscard]] virtual std::uint64_t released() const = 0;
+  // ---- writes into the memory of the peer (decision 55) ----
+  // Memory of the peer that it allows this end to write, as it has told it.
+  struct RemotePlace {
+    std::uint64_t address = 0;
+    std::uint32_t key = 0;
+  };
+  struct OpenPlace {
+    std::uint32_t name = 0;
+    std::uint32_t key = 0;
+  };
+  // Lets the peer write into that memory until close_place(), or until close() has returned. Absent: it has no name, or this
+  // medium cannot.
+  [[nodiscard]] virtual std::optional<OpenPlace> open_place(std::byte* memory, std::size_t size) {
+    return (void)memory, (void)size, std::nullopt;
+  }
+  virtual void close_place(std::uint32_t name) { (void)name; }
+  // Writes `body` to a place that the peer has opened, and sends `head` behind it: when the peer receives `head`, the body is
+  // there. Either both are accepted, and count as bytes that were accepted, or nothing is: -1 with errno. EOPNOTSUPP: the body
+  // has no name, so it is to be sent.
+  virtual ssize_t write_in_place(std::span<const std::byte> head, std::span<const std::byte> body, RemotePlace place) {
+    return (void)head, (void)body, (void)place, errno = EOPNOTSUPP, -1;
+  }
   // Everything that was accepted is in the memory of the peer. Asks the medium where that is not known yet.
   [[nodiscard]] virtual bool delivered() = 0;
-  // Carries nothing any more, and reads no memory of its users. The peer is not told: it finds out when it sends.
+  // Carries nothing any more, reads no memory of its users, and lets nothing be written there. The peer is not told: it finds out
+  // when it sends.
   virtual void close() = 0;
   // Why it is broken.
   [[nodiscard]] virtual std::string why() const = 0;

@@ -58,6 +58,9 @@ class Transport {
   virtual Moved progress() { return {}; }
   // Output waits, and a thread must call progress(). Any thread.
   [[nodiscard]] virtual bool unsent() const { return false; }
+  // Some of that output is to be sent now. False: unsent() holds only because peers have not acknowledged everything, and
+  // progress() may be called some milliseconds later.
+  [[nodiscard]] virtual bool sends_now() const { return unsent(); }
   // The context is about to sleep: whatever comes from now on makes event_fd() readable or rings the wakeup. The caller looks at
   // its streams and calls progress() once more, and then sleeps, until disarm().
   virtual void arm() {}

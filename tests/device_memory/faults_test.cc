@@ -90,7 +90,7 @@ TEST_F(DeviceFaults, GpusThatCannotBeUsed) {
   };
   start_gpus(2);
   inject("cuMemAlloc:2:2");  // out of memory on one rank
-  all_are_refused("no 3840 KiB of memory on GPU ");
+  all_are_refused("no 4096 KiB of memory on GPU ");
   inject("cuModuleLoadData:218:1-");
   all_are_refused("the GPU kernels ");
 }

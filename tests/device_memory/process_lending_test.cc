@@ -224,7 +224,7 @@ TEST_F(DeviceProcessLending, WhereMappingWaitsForKernelsAllMessagesAreStaged) {
 // whose call comes later and waits until that process has mapped its memory.
 TEST_F(DeviceProcessLending, SlowUnmappingKeepsNoRankFromCalls) {
   SETO_NEEDS_STAND_IN();
-  constexpr unsigned kLateMs = 3'000;
+  constexpr unsigned kLateMs = 1'500;
   static_assert(kLateMs > LaunchGate::kLongestMs);
   const auto work = [&](DeviceRank& mine) {
     auto* const output = mine.upload(all_of(-1));
@@ -288,6 +288,10 @@ TEST_F(DeviceProcessLending, MappingsAreBounded) {
     while (MemoryImporter::of_process().mapped() > LentWindows::kMostWindows + 1 && !until.passed()) std::this_thread::yield();
     EXPECT_LE(MemoryImporter::of_process().mapped(), LentWindows::kMostWindows + 1);
     EXPECT_GT(MemoryImporter::of_process().mapped(), LentWindows::kMostWindows / 2);
+    // A rank that leaves closes what the other one has mapped: none leaves before both have looked.
+    auto* const last = mine.upload(all_of(1));
+    ASSERT_TRUE(succeeded(lent_sum(mine, last, output)));
+    mine.synchronize();
   });
 }
 

@@ -1,5 +1,5 @@
-// Processes of one host that may not share memory of GPUs, as in containers that do not share the namespaces of IPC and PID: the
-// host relays their messages.
+// Processes of one host whose drivers give no file descriptors for memory, and that may not open handles of IPC either, as in
+// containers that do not share the namespaces of IPC and PID: the host relays their messages.
 #include <algorithm>
 
 #include "src/base/log.h"
@@ -27,8 +27,9 @@ class DeviceRefusedSharing : public DeviceProcesses {
     for (int rank = 0; rank < ranks; ++rank)
       children.emplace_back([&, rank] {
         const LogCapture log;
-        const bool passed = run_rank(rank, ranks, 2, calls(ranks), device_config(),
-                                     {{"SOFTWARE_GPU_ERRORS", errors[static_cast<std::size_t>(rank)]}});
+        const bool passed =
+            run_rank(rank, ranks, 2, calls(ranks), device_config(),
+                     {{"SOFTWARE_GPU_ERRORS", errors[static_cast<std::size_t>(rank)]}, {"SOFTWARE_GPU_MEMORY_FILES", "0"}});
         const std::string& reason = reasons[static_cast<std::size_t>(rank)];
         EXPECT_EQ(lines_with(log, kRelayed), reason.empty() ? 0U : 1U) << "rank " << rank;
         EXPECT_TRUE(reason.empty() || log.contains(reason)) << "rank " << rank;
@@ -76,7 +77,7 @@ TEST_F(DeviceRefusedSharing, AGpuWithoutMemoryIsStillAFailureOfAllRanks) {
   std::vector<ChildProcess> children;
   for (int rank = 0; rank < 2; ++rank)
     children.emplace_back([&, rank] {
-      start_gpus(2, {{"SOFTWARE_GPU_ERRORS", rank == 1 ? "cuIpcOpenMemHandle:2:1-" : ""}});
+      start_gpus(2, {{"SOFTWARE_GPU_ERRORS", rank == 1 ? "cuIpcOpenMemHandle:2:1-" : ""}, {"SOFTWARE_GPU_MEMORY_FILES", "0"}});
       if (rank == 0) {
         EXPECT_TRUE(succeeded(setoGetUniqueId(&shared_->id)));
         shared_->has_id.store(1);

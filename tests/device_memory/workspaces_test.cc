@@ -22,6 +22,9 @@ class DeviceWorkspaces : public DeviceMemory {
       ASSERT_TRUE(ok(made.status()));
       places_.push_back({gpu.value(), std::move(made).value()});
       places_.back().workspaces->describe(statements_.emplace_back());
+      Result<RankStatement> allocated = places_.back().workspaces->allocate(statements_.back());
+      ASSERT_TRUE(ok(allocated.status()));
+      statements_.back() = allocated.value();
     }
   }
   Workspaces& join(std::size_t rank, const std::vector<bool>& nearby) {

@@ -35,6 +35,8 @@ void AddressMap::find_access(std::uint64_t address, std::uint32_t bytes, std::ui
     }
     last_ = &std::prev(after)->second;
   }
+  if (last_->is_gone && last_->is_gone())
+    throw Fault(FaultKind::out_of_bounds, last_->name + ": the process that has it has ended, or freed it");
   if (((last_->accessible >> gpu) & 1) == 0) {
     throw Fault(FaultKind::out_of_bounds, std::string("GPU ") + std::to_string(gpu) + " has no access to " + last_->name +
                                               " of GPU " + std::to_string(last_->owner));

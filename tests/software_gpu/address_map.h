@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -28,6 +29,7 @@ struct Allocation {
   std::uint64_t releases = 0;                     // stores of other GPUs than the owner
   std::shared_ptr<MulticastTargets> multicast{};  // null: ordinary memory
   std::uint64_t multicast_offset = 0;             // of the first byte
+  std::function<bool()> is_gone{};                // null: it is there until it is removed. Asked at each access
 };
 
 // Every piece of global memory. Device addresses are addresses of this process.

@@ -16,7 +16,6 @@ using rdma::SendRequest;
 
 namespace {
 
-constexpr std::size_t kPiece = 256;        // bytes that are placed at once
 constexpr std::uint32_t kSilentTries = 8;  // steps that stand for one try at a port that is down
 
 std::vector<rdma::GidEntry> gids_of(const std::string& address) {
@@ -73,14 +72,16 @@ void FakeFabric::add_ethernet(const std::string& name, const std::string& addres
   add({name, 1'024, 65'536, {port}});
 }
 
-void FakeFabric::add_infiniband(const std::string& name, std::uint16_t lid) {
+void FakeFabric::add_infiniband(const std::string& name, std::uint16_t lid, const std::string& own_gid) {
   rdma::PortFacts port;
   port.state = rdma::PortState::active;
   port.link_layer = rdma::LinkLayer::infiniband;
   port.mtu = 4'096;
   port.lid = lid;
   port.rate_mbit = 200'000;
-  port.gids = {{0, rdma::gid_of("fe80::" + std::to_string(lid)), rdma::GidType::infiniband, 0, 0}};
+  port.needs_global_route = !own_gid.empty();
+  const std::string gid = own_gid.empty() ? "fe80::" + std::to_string(lid) : own_gid;
+  port.gids = {{0, rdma::gid_of(gid), rdma::GidType::infiniband, 0, 0}};
   port.pkeys = {0xffff};
   add({name, 1'024, 65'536, {port}});
 }
@@ -227,17 +228,6 @@ std::size_t FakeFabric::registered_bytes() {
   return bytes;
 }
 
-void FakeFabric::count_reads_of(const std::byte* memory, std::size_t size) {
-  const std::lock_guard lock(mutex_);
-  counted_ = {memory, size};
-  bytes_read_ = 0;
-}
-
-std::size_t FakeFabric::bytes_read() {
-  const std::lock_guard lock(mutex_);
-  return bytes_read_;
-}
-
 std::size_t FakeFabric::failed() {
   const std::lock_guard lock(mutex_);
   return failed_;
@@ -271,7 +261,7 @@ FakeFabric::Pair* FakeFabric::peer_of(const Pair& pair) {
   if (port == nullptr || peer.state != State::connected) return nullptr;
   // Packets with other numbers than the peer expects are those of an earlier connection.
   if (peer.path.remote_sequence != pair.path.own_sequence) return nullptr;
-  if (!pair.path.gid_index.has_value()) return port->lid == pair.path.remote_lid ? &peer : nullptr;
+  if (!pair.path.gid_index.has_value()) return port->lid == pair.path.remote_lid && !port->needs_global_route ? &peer : nullptr;
   const auto has_gid = [&](const rdma::GidEntry& entry) { return entry.gid == pair.path.remote_gid; };
   return std::any_of(port->gids.begin(), port->gids.end(), has_gid) ? &peer : nullptr;
 }
@@ -301,11 +291,9 @@ bool FakeFabric::step_pair(std::uint32_t number, Pair& pair) {
   }
   std::byte* const target = send.request.kind == SendRequest::Kind::send ? peer->receives.front().target
                                                                          : bytes_at(send.request.remote_key, send.request.target);
+  if (random_() % 4 == 0 && step_ahead(pair, *peer)) return true;
   if (!send.begun) {
-    for (std::size_t at = 0; at < send.request.size; at += kPiece) send.pieces.push_back(at);
-    std::shuffle(send.pieces.begin(), send.pieces.end(), random_);
-    if (send.request.size > 0) std::memset(target, 0xa5, send.request.size);
-    send.begun = true;
+    begin(send, target);
     return true;
   }
   if (!send.pieces.empty()) {
@@ -335,45 +323,6 @@ std::optional<CompletionStatus> FakeFabric::refusal(const Pair& pair, const Pair
   if (request.size > 0 && !holds(request.remote_key, peer.device, request.target, request.size))
     return CompletionStatus::remote_access_error;
   return std::nullopt;
-}
-
-// After refusal(). Null: a request of no bytes may name any memory.
-std::byte* FakeFabric::bytes_at(std::uint32_t key, std::uint64_t address) {
-  const auto found = regions_.find(key);
-  return found == regions_.end() ? nullptr : found->second.memory + (address - found->second.address);
-}
-
-void FakeFabric::place_piece(Send& send, std::byte* target) {
-  const std::size_t at = send.pieces.back();
-  send.pieces.pop_back();
-  const std::size_t size = std::min(kPiece, send.request.size - at);
-  const auto written = regions_.find(send.request.remote_key);
-  const bool holds = holds_writes_ && written != regions_.end() && written->second.is_dma_buf;
-  std::vector<std::byte> bytes(size);
-  if (send.inlined.empty())
-    read_source(send.request, at, bytes);
-  else
-    std::memcpy(bytes.data(), send.inlined.data() + at, size);
-  if (holds)
-    held_writes_.push_back({target + at, std::move(bytes)});
-  else
-    std::memcpy(target + at, bytes.data(), size);
-}
-
-// A piece may begin in the first place and end in the second one.
-void FakeFabric::read_source(const SendRequest& request, std::size_t at, std::span<std::byte> to) {
-  const std::size_t first = request.size - request.rest_size;
-  for (std::size_t done = 0; done < to.size();) {
-    const bool in_first = at + done < first;
-    const std::byte* const from = in_first ? request.source + at + done : request.rest + (at + done - first);
-    const std::size_t size = in_first ? std::min(to.size() - done, first - at - done) : to.size() - done;
-    const std::uint32_t key = in_first ? request.local_key : request.rest_key;
-    std::memcpy(to.data() + done, bytes_at(key, reinterpret_cast<std::uint64_t>(from)), size);
-    if (garbles_reads_ && regions_.at(key).is_dma_buf) to[done] ^= std::byte{1};
-    const auto offset = reinterpret_cast<std::uintptr_t>(from) - reinterpret_cast<std::uintptr_t>(counted_.data());
-    if (offset < counted_.size()) bytes_read_ += size;
-    done += size;
-  }
 }
 
 void FakeFabric::deliver(std::uint32_t number, Pair& pair, Pair& peer, Send& send) {
@@ -415,6 +364,7 @@ void FakeFabric::complete(Queue& queue, const Completion& completion) {
 }
 
 void FakeFabric::fail_pair(std::uint32_t number, Pair& pair, CompletionStatus status) {
+  leave_packets(pair);
   if (std::exchange(pair.state, State::failed) != State::failed) ++failed_;
   Completion failed;
   failed.queue_pair = number;

@@ -34,9 +34,10 @@ class FakeFabric final {
 
   // ---- devices ----
   void add(rdma::DeviceFacts device);
-  // A device of one port on Ethernet with a RoCE v2 GID of this address, or on InfiniBand with this LID.
+  // A device of one port on Ethernet with a RoCE v2 GID of this address, or on InfiniBand with this LID. With a GID: it may share
+  // the LID with others, and packets for it need that GID.
   void add_ethernet(const std::string& name, const std::string& address, std::uint32_t mtu = 4'096);
-  void add_infiniband(const std::string& name, std::uint16_t lid);
+  void add_infiniband(const std::string& name, std::uint16_t lid, const std::string& own_gid = {});
   [[nodiscard]] std::vector<rdma::DeviceFacts> facts();  // of all devices
   [[nodiscard]] std::unique_ptr<rdma::Verbs> verbs();    // of a process on this fabric; the fabric outlives it
 
@@ -73,7 +74,16 @@ class FakeFabric final {
   // The bytes of this memory that devices have read since, where they lie; inlined ones are not among them.
   void count_reads_of(const std::byte* memory, std::size_t size);
   [[nodiscard]] std::size_t bytes_read();
+  // The same of bytes that devices have written there.
+  void count_writes_to(const std::byte* memory, std::size_t size);
+  [[nodiscard]] std::size_t bytes_written();
+  // From now on the rest of a write that had begun when its queue pair failed, or was destroyed, is on its way in the network.
+  // land_packets() writes it where the queue pair that it is for exists, in any state, and returns how many bytes that were.
+  void keep_packets();
+  std::size_t land_packets();
+  [[nodiscard]] std::size_t packets_on_their_way();
   [[nodiscard]] std::size_t signalled() const { return signalled_; }
+  [[nodiscard]] std::size_t inlined() const { return inlined_; }
   // How many queue pairs have failed.
   [[nodiscard]] std::size_t failed();
   // The paths of the queue pairs that are connected now.
@@ -82,6 +92,8 @@ class FakeFabric final {
   [[nodiscard]] std::size_t registered_bytes();
 
  private:
+  static constexpr std::size_t kPiece = 256;  // bytes that are placed at once
+
   friend class FakeDevice;
   friend class FakeQueue;
   friend class FakePair;
@@ -94,9 +106,16 @@ class FakeFabric final {
     std::byte* memory = nullptr;  // where its bytes lie: for a dma-buf in a mapping of its own
     std::size_t size = 0;
     bool is_dma_buf = false;
+    bool in_order = true;  // bytes of a write come behind those of the writes before it
   };
   struct HeldWrite {
     std::byte* target = nullptr;
+    std::vector<std::byte> bytes;
+  };
+  struct Packet {
+    std::uint32_t pair = 0;  // that it is for
+    std::uint32_t key = 0;
+    std::uint64_t address = 0;
     std::vector<std::byte> bytes;
   };
   struct Queue {
@@ -144,7 +163,13 @@ class FakeFabric final {
   [[nodiscard]] const rdma::PortFacts* port_of(const Pair& pair) const;
   [[nodiscard]] std::optional<rdma::CompletionStatus> refusal(const Pair& pair, const Pair& peer, const Send& send) const;
   [[nodiscard]] std::byte* bytes_at(std::uint32_t key, std::uint64_t address);
+  // A write that is not the next one of its pair places a piece. False: none may.
+  bool step_ahead(Pair& pair, const Pair& peer);
+  void begin(Send& send, std::byte* target);
   void place_piece(Send& send, std::byte* target);
+  [[nodiscard]] std::vector<std::byte> piece_of(const Send& send, std::size_t at);
+  void leave_packets(const Pair& pair);
+  void write(std::byte* target, std::span<const std::byte> bytes);
   void read_source(const rdma::SendRequest& request, std::size_t at, std::span<std::byte> to);
   void deliver(std::uint32_t number, Pair& pair, Pair& peer, Send& send);
   void complete(Queue& queue, const rdma::Completion& completion);
@@ -165,10 +190,13 @@ class FakeFabric final {
   std::uint32_t queue_limit_ = ~std::uint32_t{0};
   bool holds_writes_ = false, garbles_reads_ = false;
   std::vector<HeldWrite> held_writes_;
-  std::span<const std::byte> counted_;
-  std::size_t bytes_read_ = 0;
+  std::span<const std::byte> counted_, counted_writes_;
+  std::size_t bytes_read_ = 0, bytes_written_ = 0;
+  bool keeps_packets_ = false;
+  std::vector<Packet> packets_;
   std::size_t doorbells_ = 0;
   std::size_t signalled_ = 0;
+  std::size_t inlined_ = 0;
   std::size_t failed_ = 0;
   bool stop_ = false;
   std::thread thread_;

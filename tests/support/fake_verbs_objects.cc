@@ -80,10 +80,18 @@ Result<rdma::DeviceFacts> FakeDevice::facts() {
 }
 
 Result<std::unique_ptr<rdma::MemoryRegion>> FakeDevice::register_memory(std::byte* memory, std::size_t size) {
+  return register_host(memory, size, true);
+}
+
+Result<std::unique_ptr<rdma::MemoryRegion>> FakeDevice::register_unordered(std::byte* memory, std::size_t size) {
+  return register_host(memory, size, false);
+}
+
+Result<std::unique_ptr<rdma::MemoryRegion>> FakeDevice::register_host(std::byte* memory, std::size_t size, bool in_order) {
   const std::lock_guard lock(fabric_.mutex_);
   if (const auto status = refused(VerbsCall::register_memory)) return *status;
   const std::uint32_t key = fabric_.next_number_++;
-  fabric_.regions_[key] = {name_, reinterpret_cast<std::uint64_t>(memory), memory, size, false};
+  fabric_.regions_[key] = {name_, reinterpret_cast<std::uint64_t>(memory), memory, size, false, in_order};
   return std::unique_ptr<rdma::MemoryRegion>(std::make_unique<FakeRegion>(fabric_, key));
 }
 
@@ -102,7 +110,7 @@ Result<std::unique_ptr<rdma::MemoryRegion>> FakeDevice::register_dma_buf(const r
                            static_cast<off_t>(first - in_page));
   if (pages == MAP_FAILED) return verbs_failure(VerbsCall::register_dma_buf, name_, errno);
   const std::uint32_t key = fabric_.next_number_++;
-  fabric_.regions_[key] = {name_, memory.address, static_cast<std::byte*>(pages) + in_page, memory.size, true};
+  fabric_.regions_[key] = {name_, memory.address, static_cast<std::byte*>(pages) + in_page, memory.size, true, true};
   return std::unique_ptr<rdma::MemoryRegion>(std::make_unique<FakeRegion>(fabric_, key));
 }
 
@@ -184,6 +192,16 @@ void FakeQueue::take_events() {
   drain(queue_->descriptor);
 }
 
+Status FakeQueue::grow(std::uint32_t depth) {
+  const std::lock_guard lock(fabric_.mutex_);
+  const auto call = VerbsCall::grow_completion_queue;
+  if (const auto error = fabric_.injected(call)) return verbs_failure(call, device_, *error);
+  if (depth > fabric_.devices_.at(device_).facts.most_completions || depth < queue_->completions.size())
+    return verbs_failure(call, device_, EINVAL);
+  queue_->depth = depth;
+  return {};
+}
+
 // ---- queue pairs ----
 
 FakePair::~FakePair() {
@@ -191,6 +209,7 @@ FakePair::~FakePair() {
   // Completions of a destroyed queue pair are gone.
   auto& completions = fabric_.pairs_.at(number_).queue->completions;
   std::erase_if(completions, [this](const rdma::Completion& each) { return each.queue_pair == number_; });
+  fabric_.leave_packets(fabric_.pairs_.at(number_));
   fabric_.pairs_.erase(number_);
 }
 
@@ -243,6 +262,7 @@ Result<std::size_t> FakePair::post(std::span<const rdma::SendRequest> requests) 
     FakeFabric::Send send;
     send.request = request;
     if (request.inlined && request.size > 0) send.inlined.assign(request.source, request.source + request.size);
+    fabric_.inlined_ += send.inlined.empty() ? 0 : 1;
     pair.sends.push_back(std::move(send));
     ++accepted;
   }

@@ -25,6 +25,7 @@ class FakeDevice final : public rdma::VerbsDevice {
   ~FakeDevice() override;
   Result<rdma::DeviceFacts> facts() override;
   Result<std::unique_ptr<rdma::MemoryRegion>> register_memory(std::byte* memory, std::size_t size) override;
+  Result<std::unique_ptr<rdma::MemoryRegion>> register_unordered(std::byte* memory, std::size_t size) override;
   // The position of the descriptor is where the dma-buf begins in the file that stands for it (tests/software_gpu/driver).
   Result<std::unique_ptr<rdma::MemoryRegion>> register_dma_buf(const rdma::DmaBuf& memory) override;
   Result<std::unique_ptr<rdma::CompletionQueue>> create_completion_queue(std::uint32_t depth) override;
@@ -35,6 +36,7 @@ class FakeDevice final : public rdma::VerbsDevice {
 
  private:
   [[nodiscard]] std::optional<Status> refused(rdma::VerbsCall call);
+  Result<std::unique_ptr<rdma::MemoryRegion>> register_host(std::byte* memory, std::size_t size, bool in_order);
 
   FakeFabric& fabric_;
   const std::string name_;
@@ -66,6 +68,7 @@ class FakeQueue final : public rdma::CompletionQueue {
   Status arm() override;
   [[nodiscard]] int descriptor() const override { return queue_->descriptor; }
   void take_events() override;
+  Status grow(std::uint32_t depth) override;
 
  private:
   friend class FakeDevice;

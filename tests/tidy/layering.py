@@ -52,7 +52,7 @@ ROOMS = {
     "src/topology": [".", "graph", "search", "xml", "draw", "discovery"],
     "src/engine": ["kernels", ".", "device", "relay", "simulation"],
     "src/report": [".", "device", "status"],
-    "transports/tcp": ["flow", "link", "streams", "connect"],
+    "transports/tcp": ["frames", "flow", "link", "streams", "connect"],
     "transports/rdma": ["verbs", "link", "connect", "pipes", "gpu_memory"],
 }
 # These may include any folder: tests, and benchmarks of internal code.

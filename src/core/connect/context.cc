@@ -99,6 +99,8 @@ void Context::await_wakeup(int milliseconds) { transports_->await(milliseconds);
 
 Moved Context::pump() { return transports_->progress(); }
 
+bool Context::pumps_now() const { return transports_->sends_now(); }
+
 void Context::wake() { wakeup_->ring(); }
 
 }  // namespace seto

@@ -61,6 +61,7 @@ class Context final : public Sleeper {
   void await_wakeup(int milliseconds) override;
   void wake() override;
   Moved pump() override;
+  [[nodiscard]] bool pumps_now() const override;
 
  private:
   explicit Context(Config config) : config_(std::move(config)) {}

@@ -2,6 +2,7 @@
 
 #include <sys/epoll.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <utility>
@@ -69,6 +70,12 @@ Transport::MemoryUse ContextTransports::memory_use() const {
     sum.used += one.used;
   }
   return sum;
+}
+
+bool ContextTransports::sends_now() const {
+  return std::any_of(all_.begin(), all_.end(), [](const auto& each) {
+    return each->polled.load(std::memory_order_acquire) && each->transport->sends_now();
+  });
 }
 
 Moved ContextTransports::progress_polled() {

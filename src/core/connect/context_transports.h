@@ -29,6 +29,7 @@ class ContextTransports final {
   [[nodiscard]] Result<Endpoint*> open(std::size_t index);
   void communicator_ended(bool failed);
   [[nodiscard]] Transport::MemoryUse memory_use() const;
+  [[nodiscard]] bool sends_now() const;  // some of them
 
   // ---- for the holder of the progress token ----
 

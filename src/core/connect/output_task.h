@@ -14,6 +14,7 @@ class OutputTask final : public Task {
  public:
   explicit OutputTask(Transport& transport) : transport_(transport) {}
 
+  [[nodiscard]] bool only_pumps() const override { return true; }
   // Output waits. Neither blocks nor fails after Progress::prepare(). Any thread.
   void begin(Progress& progress) {
     if (!under_way_.exchange(true)) progress.join(*this);

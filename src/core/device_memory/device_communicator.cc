@@ -35,15 +35,20 @@ Result<std::unique_ptr<DeviceCommunicator>> DeviceCommunicator::create(std::shar
 }
 
 Status DeviceCommunicator::open(Bootstrap& bootstrap, Deadline until) {
-  SETO_ASSIGN(const std::vector<RankStatement> statements, exchange(bootstrap, prepare(until), until));
-  SETO_ASSIGN(const std::vector<std::string> findings, exchange_findings(bootstrap, map_workspaces(statements), until));
-  pairs_ = parts_->workspaces->relayed_pairs(findings);
+  SETO_ASSIGN(std::vector<RankStatement> statements, exchange(bootstrap, prepare(until), until));
+  const Rank rank = control_->rank();
+  const std::vector<bool> nearby = nearby_ranks(control_->tiers(), rank, control_->ranks());
+  Workspaces& workspaces = *parts_->workspaces;
+  SETO_TRY(workspaces.agree_on_sharing(rank, statements, nearby, bootstrap, until));
+  SETO_ASSIGN(statements, exchange(bootstrap, workspaces.allocate(statements[static_cast<std::size_t>(rank)]), until));
+  SETO_ASSIGN(const std::vector<std::string> findings, exchange_findings(bootstrap, map_workspaces(statements, nearby), until));
+  pairs_ = workspaces.relayed_pairs(findings);
   SETO_TRY(agree(bootstrap, make_parts(statements), until));
-  parts_->workspaces->join();
+  workspaces.join();
   if (!pairs_.any() && can_measure_device_costs(statements)) SETO_TRY(measure_costs(bootstrap, until));
   if (!pairs_.any()) parts_->shapes->allow_marks();
   SETO_TRY(agree_on_lending(statements, bootstrap, until));
-  const MulticastMemory::Setup multicast{gpu_, control_->rank(), statements, is_one_host(control_->tiers()) && !pairs_.any()};
+  const MulticastMemory::Setup multicast{gpu_, rank, statements, is_one_host(control_->tiers()) && !pairs_.any()};
   SETO_ASSIGN(parts_->multicast, MulticastCalls::create(multicast, control_->config(), *parts_->shapes, bootstrap, until));
   transfer_watch_ = std::make_unique<TransferWatch>(*control_, *parts_->launches, *parts_->transfers, relay_.get());
   replay_watch_ = std::make_unique<ReplayWatch>(*control_, *parts_->launches, *parts_->transfers);
@@ -54,13 +59,8 @@ Status DeviceCommunicator::open(Bootstrap& bootstrap, Deadline until) {
   return {};
 }
 
-Result<std::string> DeviceCommunicator::map_workspaces(const std::vector<RankStatement>& statements) {
-  const ContextScope scope(*gpu_);
-  SETO_TRY(scope.status());
-  const Tiers& tiers = control_->tiers();
-  std::vector<bool> nearby;
-  for (Rank peer = 0; peer < control_->ranks(); ++peer)
-    nearby.push_back(peer == control_->rank() || tiers.kind(tiers.between(control_->rank(), peer)) == TierKind::node);
+Result<std::string> DeviceCommunicator::map_workspaces(const std::vector<RankStatement>& statements,
+                                                       const std::vector<bool>& nearby) {
   // Without it the others find no socket, and all ranks stage their messages.
   if (!is_one_process(statements))
     static_cast<void>(MemoryImporter::of_process().start([] { LaunchWatcher::of_process().wake(); }));
@@ -86,9 +86,10 @@ Status DeviceCommunicator::make_parts(const std::vector<RankStatement>& statemen
   const PeerBuffers peer_buffers =
       is_one_process(statements) && !pairs_.any() ? PeerBuffers::in_reach : PeerBuffers::out_of_reach;
   const CostModel costs = assumed_device_costs(*control_, statements, pairs_);
-  SETO_ASSIGN(parts_->shapes, DeviceShapes::create({gpu_.get(), control_->rank(), control_->surroundings(costs), costs,
-                                                    parts_->workspaces->addresses(), parts_->workspaces->capacity(), blocks,
-                                                    peer_buffers, &pairs_, relay_.get()}));
+  SETO_ASSIGN(parts_->shapes,
+              DeviceShapes::create({gpu_.get(), control_->rank(), control_->surroundings(costs), costs,
+                                    parts_->workspaces->addresses(), parts_->workspaces->capacity(),
+                                    parts_->workspaces->first_piece(), blocks, peer_buffers, &pairs_, relay_.get()}));
   SETO_ASSIGN(parts_->transfers, TransferShapes::create({gpu_.get(), control_->rank(), control_->ranks(),
                                                          parts_->workspaces->addresses(), parts_->workspaces->capacity(), blocks,
                                                          &pairs_, relay_ ? parts_->staging->address() + kStagedMessages : 0},
@@ -101,7 +102,7 @@ Status DeviceCommunicator::agree_on_lending(const std::vector<RankStatement>& st
   const ContextScope scope(*gpu_);
   SETO_TRY(scope.status());
   const auto is_hopeless = [control = control_.get()] { return control->failed(); };
-  const LentWindows::Setup setup{gpu_, control_->rank(), statements, parts_->shapes->first_piece(), is_hopeless};
+  const LentWindows::Setup setup{gpu_, control_->rank(), statements, is_hopeless};
   SETO_ASSIGN(const std::string obstacle, LentWindows::agree(setup, parts_->windows, bootstrap, until));
   if (!obstacle.empty()) {
     SETO_LOG_AS(info, (LogOrigin{control_->rank(), 0}),
@@ -136,7 +137,6 @@ Result<RankStatement> DeviceCommunicator::prepare(Deadline until) {
   SETO_ASSIGN(const int resident, gpu_->resident_blocks(gpu_->most_threads()));
   RankStatement statement;
   parts_->workspaces->describe(statement);
-  statement.token = random_number();
   statement.multicast = static_cast<std::uint32_t>(multicast_offer(*gpu_, control_->config()));
   statement.resident_blocks = static_cast<std::uint32_t>(resident);
   if (control_->ranks() > 1) statement.paths = gpu_->paths(until);

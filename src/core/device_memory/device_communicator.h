@@ -64,7 +64,7 @@ class DeviceCommunicator final : public Watched, public LaunchOrder::Member {
       : control_(std::move(control)), gpu_(std::move(gpu)) {}
   Status open(Bootstrap& bootstrap, Deadline until);
   Result<RankStatement> prepare(Deadline until);
-  Result<std::string> map_workspaces(const std::vector<RankStatement>& statements);
+  Result<std::string> map_workspaces(const std::vector<RankStatement>& statements, const std::vector<bool>& nearby);
   Status make_parts(const std::vector<RankStatement>& statements);
   // Where ranks are in several processes: all find whether each can read the buffers of all others.
   Status agree_on_lending(const std::vector<RankStatement>& statements, Bootstrap& bootstrap, Deadline until);

@@ -129,7 +129,7 @@ void DeviceShapes::allow_marks() {
 }
 
 Status DeviceShapes::open() {
-  SETO_TRY(arena_.prepare());
+  arena_.begin_with(setup_.first_piece, DeviceArena::kPiece);
   return staging_.prepare();
 }
 

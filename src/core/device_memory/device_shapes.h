@@ -68,6 +68,7 @@ class DeviceShapes final {
     CostModel costs;    // of calls between GPUs; all ranks have the same
     std::span<const kernels::Address> workspaces;
     std::size_t workspace_capacity = 0;
+    cuda::DevicePointer first_piece = 0;  // DeviceArena::kPiece bytes behind this rank's workspace, for programs
     std::uint32_t most_blocks = 1;
     PeerBuffers peer_buffers = PeerBuffers::out_of_reach;  // the same on all ranks
     const RelayedPairs* pairs = nullptr;
@@ -93,8 +94,6 @@ class DeviceShapes final {
   // The same for copies of callers' buffers that peers cannot read.
   Result<kernels::Address> lendable(std::size_t size) { return arena_.grow(lendable_, size); }
 
-  // DeviceArena::kPiece bytes of its memory, which are an allocation of their own.
-  [[nodiscard]] cuda::DevicePointer first_piece() const { return arena_.first_piece(); }
   // Memory for the residuals of a state of error feedback. The communicator keeps it until it ends, and uses it again.
   Result<std::shared_ptr<FeedbackMemory>> residuals(std::shared_ptr<GpuContext> gpu, std::size_t size);
 

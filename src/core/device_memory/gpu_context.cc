@@ -114,6 +114,10 @@ Status GpuContext::open() {
 
 GpuContext::~GpuContext() {
   modules_.reset();
+  if (plain_memory_ != 0) {
+    const ContextScope scope(*this);
+    if (scope.status().ok()) static_cast<void>(driver_.mem_free.code(plain_memory_));
+  }
   if (handle_ != nullptr) static_cast<void>(driver_.device_primary_ctx_release.code(device_));
 }
 
@@ -145,6 +149,12 @@ Status GpuContext::load_kernels() {
   SETO_ASSIGN(multicast_, find(*modules, "seto_run_multicast"));
   modules_ = std::move(modules);
   return {};
+}
+
+Result<cuda::DevicePointer> GpuContext::plain_memory() {
+  const std::lock_guard lock(mutex_);
+  if (plain_memory_ == 0) SETO_TRY(driver_.mem_alloc(&plain_memory_, kPlainMemory));
+  return plain_memory_;
 }
 
 Result<cuda::Kernel> GpuContext::find(const cuda::KernelModules& modules, const std::string& name) {

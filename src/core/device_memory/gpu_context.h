@@ -54,6 +54,10 @@ class GpuContext final {
   [[nodiscard]] int device() const { return device_; }
   [[nodiscard]] const cuda::DeviceUuid& uuid() const { return uuid_; }
   [[nodiscard]] LaunchOrder& launch_order() { return launch_order_; }
+  // Memory of cuMemAlloc that no call uses, until the end: all communicators of the process try with it whether other processes
+  // map such memory.
+  Result<cuda::DevicePointer> plain_memory();
+  static constexpr std::size_t kPlainMemory = 4096;
   // Its GPU links and its PCI path. The first call asks NVML and sysfs about this GPU alone, for 1 s at most.
   const GpuPaths& paths(Deadline until);
 
@@ -69,6 +73,7 @@ class GpuContext final {
   cuda::DeviceUuid uuid_;
   LaunchOrder launch_order_;
   std::mutex mutex_;
+  cuda::DevicePointer plain_memory_ = 0;  // 0: none was asked for
   std::unique_ptr<const cuda::KernelModules> modules_;
   std::array<cuda::Kernel, kDataTypeCount> plain_{};
   std::array<cuda::Kernel, kDataTypeCount> coded_{};  // null: no codec takes this type

@@ -79,6 +79,13 @@ Result<std::uint32_t> blocks_of(const std::vector<RankStatement>& statements, co
 
 bool is_one_host(const Tiers& tiers) { return tiers.count() == 1 && tiers.kind(0) == TierKind::node; }
 
+std::vector<bool> nearby_ranks(const Tiers& tiers, Rank rank, int ranks) {
+  std::vector<bool> nearby;
+  for (Rank peer = 0; peer < ranks; ++peer)
+    nearby.push_back(peer == rank || tiers.kind(tiers.between(rank, peer)) == TierKind::node);
+  return nearby;
+}
+
 std::uint64_t random_number() {
   std::uint64_t number = 0;
   fill_random(&number, sizeof number);

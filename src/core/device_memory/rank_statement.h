@@ -21,7 +21,7 @@ struct RankStatement {
   std::uint64_t layout = 0;     // of this struct and of workspaces: builds that differ refuse each other
   std::uint64_t process = 0;    // a number that no other process has
   std::uint64_t token = 0;      // at random; that of rank 0 names the communicator
-  std::uint64_t workspace = 0;  // its address in that process
+  std::uint64_t workspace = 0;  // its address in that process; as the handle, only in the second exchange of statements
   std::uint64_t context = 0;    // the handle in that process
   cuda::IpcMemoryHandle handle{};
   cuda::DeviceUuid gpu{};
@@ -29,6 +29,7 @@ struct RankStatement {
   std::uint32_t resident_blocks = 0;  // of the library's kernels, that its GPU holds at once
   std::uint32_t handle_code = 0;      // the DriverCode with which the driver gave the handle, or did not: 0, it did
   std::uint32_t multicast = 0;        // MulticastOffer
+  std::uint32_t gives_files = 0;      // it can share memory by file descriptor, and listens for that of others
   GpuPaths paths{};
 };
 
@@ -38,6 +39,8 @@ Result<std::uint32_t> blocks_of(const std::vector<RankStatement>& statements, st
 Result<std::uint32_t> blocks_of(const std::vector<RankStatement>& statements, const Tiers& tiers);
 
 [[nodiscard]] bool is_one_host(const Tiers& tiers);
+// By rank, whether it is on the host of this one.
+[[nodiscard]] std::vector<bool> nearby_ranks(const Tiers& tiers, Rank rank, int ranks);
 
 // Another rank of the process of this one uses its GPU.
 [[nodiscard]] bool shares_gpu(const std::vector<RankStatement>& statements, Rank rank);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "src/base/log.h"
+#include "src/core/device_memory/memory/device_allocations.h"
 #include "src/engine/device/device_channels.h"
 #include "src/engine/device/device_transfers.h"
 #include "src/engine/kernels/device_launch.h"
@@ -54,6 +55,16 @@ std::uint64_t layout_of_build() {
   return layout;
 }
 
+// The ranks of this host that are in other processes.
+std::vector<MemoryExchange::Peer> peers_of(Rank rank, std::span<const RankStatement> statements,
+                                           const std::vector<bool>& nearby) {
+  std::vector<MemoryExchange::Peer> peers;
+  for (std::size_t peer = 0; peer < statements.size(); ++peer)
+    if (nearby[peer] && statements[peer].process != statements[static_cast<std::size_t>(rank)].process)
+      peers.push_back({static_cast<Rank>(peer), statements[peer].token});
+  return peers;
+}
+
 std::string place_text(Rank rank, const RankStatement& statement) {
   return "rank " + std::to_string(rank) + " (GPU " + std::to_string(statement.device) + ", " + text_of(statement.gpu) + ")";
 }
@@ -62,19 +73,31 @@ std::string place_text(Rank rank, const RankStatement& statement) {
 
 Result<std::unique_ptr<Workspaces>> Workspaces::create(std::shared_ptr<GpuContext> gpu) {
   std::unique_ptr<Workspaces> made(new Workspaces(std::move(gpu)));
-  SETO_TRY(made->allocate());
+  SETO_TRY(made->gpu_->driver().stream_create_with_priority(&made->stream_, cuda::kStreamNonBlocking, 0));
   return made;
 }
 
-Status Workspaces::allocate() {
+Result<RankStatement> Workspaces::allocate(RankStatement statement) {
+  const ContextScope scope(*gpu_);
+  SETO_TRY(scope.status());
   const cuda::Driver& driver = gpu_->driver();
-  const Status allocated = driver.mem_alloc(&own_, kWorkspaceSize);
+  const Status allocated = take_memory();
   if (!allocated.ok())
-    return failure(allocated.code(), "no %zu KiB of memory on GPU %d for the communicator: %s", kWorkspaceSize >> 10,
+    return failure(allocated.code(), "no %zu KiB of memory on GPU %d for the communicator: %s", kMemoryOfInit >> 10,
                    gpu_->device(), std::string(allocated.text()).c_str());
-  SETO_TRY(driver.stream_create_with_priority(&stream_, cuda::kStreamNonBlocking, 0));
   SETO_TRY(driver.memset_d8_async(own_, 0, kWorkspaceSize, stream_));
-  return driver.stream_synchronize(stream_);
+  SETO_TRY(driver.stream_synchronize(stream_));
+  statement.workspace = own_;
+  if (!by_file_) statement.handle_code = static_cast<std::uint32_t>(driver.ipc_get_mem_handle.code(&statement.handle, own_));
+  return statement;
+}
+
+Status Workspaces::take_memory() {
+  if (!by_file_) return gpu_->driver().mem_alloc(&own_, kMemoryOfInit);
+  DriverCode answer{};
+  SETO_TRY(own_shared_.map(DeviceAllocations::readers_of(*gpu_), answer));
+  own_ = own_shared_.address();
+  return {};
 }
 
 Workspaces::~Workspaces() {
@@ -84,21 +107,78 @@ Workspaces::~Workspaces() {
   const cuda::Driver& driver = gpu_->driver();
   if (stream_ != nullptr) static_cast<void>(driver.stream_destroy.code(stream_));
   if (words_ != nullptr) static_cast<void>(driver.mem_free_host.code(words_));
-  if (own_ != 0) static_cast<void>(driver.mem_free.code(own_));
+  if (own_ != 0 && !by_file_) static_cast<void>(driver.mem_free.code(own_));
+  own_shared_ = {};
 }
 
-void Workspaces::describe(RankStatement& statement) const {
-  const cuda::Driver& driver = gpu_->driver();
+void Workspaces::describe(RankStatement& statement) {
   statement.layout = layout_of_build();
   statement.process = number_of_process();
-  statement.workspace = own_;
+  statement.token = random_number();
   statement.context = reinterpret_cast<std::uint64_t>(gpu_->handle());
   statement.gpu = gpu_->uuid();
   statement.device = gpu_->device();
-  statement.handle_code = static_cast<std::uint32_t>(driver.ipc_get_mem_handle.code(&statement.handle, own_));
+  if (!DeviceAllocations::gives_files(*gpu_)) {
+    no_files_ = failure(Code::unavailable, "GPU %d or its driver gives no memory that processes share by file descriptor",
+                        gpu_->device());
+    return;
+  }
+  Result<std::unique_ptr<MemoryExchange>> opened = MemoryExchange::open(statement.token);
+  no_files_ = opened.status();
+  if (opened.ok()) exchange_ = std::move(opened).value();
+  statement.gives_files = opened.ok() ? 1 : 0;
+}
+
+// Until all have agreed nothing has an address, so what was made in vain is given back without waiting for kernels.
+Status Workspaces::agree_on_sharing(Rank rank, const std::vector<RankStatement>& statements, const std::vector<bool>& nearby,
+                                    Bootstrap& bootstrap, Deadline until) {
+  if (!is_one_process(statements)) {
+    const std::vector<MemoryExchange::Peer> peers = peers_of(rank, statements, nearby);
+    if (std::all_of(statements.begin(), statements.end(), [](const RankStatement& one) { return one.gives_files != 0; })) {
+      no_files_ = hand_over(rank, statements, peers, until);
+      SETO_ASSIGN(const std::string obstacle, obstacle_of_any(no_files_, statements.size(), bootstrap, until));
+      by_file_ = obstacle.empty();
+    }
+    if (!no_files_.ok() && !peers.empty())
+      SETO_LOG_AS(warn, (LogOrigin{rank, 0}),
+                  "processes share memory of GPUs by legacy IPC, so a process that is killed may make kernels of others fail: %s",
+                  std::string(no_files_.text()).c_str());
+  }
+  exchange_.reset();
+  if (by_file_) return {};
+  shared_.clear();
+  own_shared_ = {};
+  return {};
+}
+
+Status Workspaces::hand_over(Rank rank, std::span<const RankStatement> statements, std::span<const MemoryExchange::Peer> peers,
+                             Deadline until) {
+  const ContextScope scope(*gpu_);
+  SETO_TRY(scope.status());
+  PrivateFd file;
+  const auto make = [&]() -> Status {
+    SETO_ASSIGN(own_shared_, SharedMemory::create(gpu_, kMemoryOfInit));
+    SETO_ASSIGN(file, own_shared_.descriptor());
+    return {};
+  };
+  const Status made = make();
+  const Result<std::vector<MemoryExchange::Received>> received =
+      exchange_->exchange(rank, file.get(), own_shared_.size(), peers, until);
+  SETO_TRY(made);
+  SETO_TRY(received.status());
+  for (std::size_t i = 0; i < peers.size(); ++i) {
+    const MemoryExchange::Received& one = received.value()[i];
+    if (!one.file.valid()) continue;  // that rank says why
+    SETO_ASSIGN(const bool reached, gpu_reaches(rank, peers[i].rank, statements));
+    if (!reached) continue;
+    SETO_ASSIGN(shared_[peers[i].rank], SharedMemory::open(gpu_, one.file, one.size));
+  }
+  return {};
 }
 
 Result<std::string> Workspaces::connect(Rank rank, std::span<const RankStatement> statements, const std::vector<bool>& nearby) {
+  const ContextScope scope(*gpu_);
+  SETO_TRY(scope.status());
   rank_ = rank;
   addresses_.assign(statements.size(), 0);
   dead_.assign(statements.size(), false);
@@ -134,27 +214,49 @@ RelayedPairs Workspaces::relayed_pairs(const std::vector<std::string>& findings)
   return pairs;
 }
 
+// A GPU that is hidden from this process may be reached: the driver says so when its memory is mapped.
+Result<bool> Workspaces::gpu_reaches(Rank rank, Rank peer, std::span<const RankStatement> statements) const {
+  const cuda::DeviceUuid& own = statements[static_cast<std::size_t>(rank)].gpu;
+  const cuda::DeviceUuid& other = statements[static_cast<std::size_t>(peer)].gpu;
+  if (text_of(own) == text_of(other)) return true;
+  const int device = device_with(gpu_->driver(), other);
+  if (device < 0) return true;
+  int reaches = 0;
+  SETO_TRY(gpu_->driver().device_can_access_peer(&reaches, gpu_->device(), device));
+  return reaches != 0;
+}
+
 Result<bool> Workspaces::reach(Rank peer, std::span<const RankStatement> statements) {
   const cuda::Driver& driver = gpu_->driver();
   const RankStatement& own = statements[static_cast<std::size_t>(rank_)];
   const RankStatement& other = statements[static_cast<std::size_t>(peer)];
   addresses_[static_cast<std::size_t>(peer)] = other.workspace;
   if (peer == rank_) return true;
-  const bool same_gpu = text_of(own.gpu) == text_of(other.gpu);
-  const int device = same_gpu ? gpu_->device() : device_with(driver, other.gpu);
-  if (!same_gpu && device >= 0) {
-    int reaches = 0;
-    SETO_TRY(driver.device_can_access_peer(&reaches, gpu_->device(), device));
-    if (reaches == 0) return false;
+  SETO_ASSIGN(const bool reached, gpu_reaches(rank_, peer, statements));
+  if (!reached) return false;
+  if (other.process != own.process) return by_file_ ? map_shared(peer, statements) : open_handle(peer, statements);
+  if (text_of(own.gpu) == text_of(other.gpu)) return true;
+  auto* const context = reinterpret_cast<cuda::Context>(other.context);
+  const DriverCode code = driver.ctx_enable_peer_access.code(context, 0);
+  if (code == DriverCode::success || code == DriverCode::peer_access_already_enabled) return true;
+  return driver.ctx_enable_peer_access.failed(code);
+}
+
+Result<bool> Workspaces::map_shared(Rank peer, std::span<const RankStatement> statements) {
+  const cuda::MemoryAccess user{.location = {.id = gpu_->device()}};
+  const auto found = shared_.find(peer);
+  if (found == shared_.end()) return false;
+  DriverCode answer{};
+  const Status mapped = found->second.map({&user, 1}, answer);
+  if (mapped.ok()) {
+    addresses_[static_cast<std::size_t>(peer)] = found->second.address();
+    forget(peer);  // no rank has to wait for the other one: what either maps stays there
+    return true;
   }
-  if (other.process == own.process) {
-    if (same_gpu) return true;
-    auto* const context = reinterpret_cast<cuda::Context>(other.context);
-    const DriverCode code = driver.ctx_enable_peer_access.code(context, 0);
-    if (code == DriverCode::success || code == DriverCode::peer_access_already_enabled) return true;
-    return driver.ctx_enable_peer_access.failed(code);
-  }
-  return open_handle(peer, statements);
+  if (answer == DriverCode::peer_access_unsupported) return false;
+  if (is_refusal(answer)) return refuse(peer, mapped);
+  return failure(mapped.code(), "the memory of %s cannot be mapped: %s",
+                 place_text(peer, statements[static_cast<std::size_t>(peer)]).c_str(), std::string(mapped.text()).c_str());
 }
 
 // A rank whose own memory cannot be mapped maps none either: both ends of a pair know that without asking.
@@ -207,6 +309,7 @@ void Workspaces::leave() {
   if (stream_ != nullptr) static_cast<void>(driver.stream_synchronize.code(stream_));
   for (const cuda::DevicePointer one : mapped_) static_cast<void>(driver.ipc_close_mem_handle.code(one));
   mapped_.clear();
+  shared_.clear();
 }
 
 void Workspaces::give_up_other_processes() {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -8,32 +9,40 @@
 
 #include "src/core/device_memory/gpu_context.h"
 #include "src/core/device_memory/memory/device_arena.h"
+#include "src/core/device_memory/memory/memory_exchange.h"
+#include "src/core/device_memory/memory/shared_memory.h"
 #include "src/core/device_memory/rank_statement.h"
 #include "src/engine/device/device_channels.h"
 #include "src/engine/kernels/device_program.h"
 
 namespace seto {
 
-// A communicator asks for so much memory of its GPU before its first call: the workspace, and the first piece of its arena. A
-// driver may round both up.
+// A communicator takes so much memory of its GPU before its first call: one allocation, with the workspace and then the first
+// piece of its arena. Drivers give shared memory in pieces of 2 MiB.
 inline constexpr std::size_t kMemoryOfInit = std::size_t{4} << 20;
 inline constexpr std::size_t kWorkspaceSize = kMemoryOfInit - DeviceArena::kPiece;
 
-// This rank's workspace, and those of the other ranks as this rank's GPU sees them. A workspace may be freed only when no peer
-// can write to it any more; therefore a rank marks that it is gone in the workspaces of all others.
+// This rank's workspace, and those of the other ranks as this rank's GPU sees them. Processes share them by file descriptor where
+// the drivers of all ranks can (decision 56): then memory stays as long as anyone maps it. Other workspaces may be freed only
+// when no peer can write to them any more; therefore a rank marks that it is gone in the workspaces of all others.
 class Workspaces final {
  public:
-  // Allocates this rank's workspace, full of zeros. Its context is current.
+  // Its context is current.
   static Result<std::unique_ptr<Workspaces>> create(std::shared_ptr<GpuContext> gpu);
   ~Workspaces();
   Workspaces(const Workspaces&) = delete;
   Workspaces& operator=(const Workspaces&) = delete;
 
-  // States all that the other ranks need to reach it; the rest of the statement is the caller's. A driver that lets no other
-  // process map it is no failure.
-  void describe(RankStatement& statement) const;
+  // States this rank's place and process, and how it can share memory. The rest of the statement is the caller's.
+  void describe(RankStatement& statement);
+  // All ranks call it with the statements of all: they agree on how processes share workspaces. `nearby`: by rank, whether it is
+  // on this host.
+  Status agree_on_sharing(Rank rank, const std::vector<RankStatement>& statements, const std::vector<bool>& nearby,
+                          Bootstrap& bootstrap, Deadline until);
+  // Gives this rank's workspace an address and fills it with zeros. Returns its statement with all that the other ranks need to
+  // reach it. A driver that lets no other process map it is no failure.
+  Result<RankStatement> allocate(RankStatement statement);
   // Maps the workspaces of the other ranks, as far as GPUs reach each other and the system lets processes share their memory.
-  // `nearby`: by rank, whether it is on this host.
   // Returns a byte for each rank: kMapped or kNotMapped.
   Result<std::string> connect(Rank rank, std::span<const RankStatement> statements, const std::vector<bool>& nearby);
   static constexpr char kMapped = '+', kNotMapped = '-';
@@ -51,6 +60,8 @@ class Workspaces final {
   static std::size_t channel_capacity(std::size_t ranks);
   // By rank, as this rank's GPU sees them.
   [[nodiscard]] std::span<const kernels::Address> addresses() const { return addresses_; }
+  // DeviceArena::kPiece bytes behind this rank's workspace.
+  [[nodiscard]] cuda::DevicePointer first_piece() const { return own_ + kWorkspaceSize; }
   [[nodiscard]] const std::shared_ptr<GpuContext>& gpu() const { return gpu_; }
 
   // This rank writes to no other workspace any more, and unmaps them. Its kernels have ended.
@@ -66,15 +77,26 @@ class Workspaces final {
 
  private:
   explicit Workspaces(std::shared_ptr<GpuContext> gpu) : gpu_(std::move(gpu)) {}
-  Status allocate();
+  // Makes this rank's memory, hands it to the ranks of other processes, and takes theirs. Nothing has an address yet.
+  Status hand_over(Rank rank, std::span<const RankStatement> statements, std::span<const MemoryExchange::Peer> peers,
+                   Deadline until);
+  Status take_memory();
+  // False: this rank's GPU does not reach that one's.
+  Result<bool> gpu_reaches(Rank rank, Rank peer, std::span<const RankStatement> statements) const;
   // False: the GPUs do not reach each other, or their processes may not share memory.
   Result<bool> reach(Rank peer, std::span<const RankStatement> statements);
   Result<bool> open_handle(Rank peer, std::span<const RankStatement> statements);
+  Result<bool> map_shared(Rank peer, std::span<const RankStatement> statements);
   // Keeps the first reason. Always false.
   bool refuse(Rank peer, const Status& reason);
 
   const std::shared_ptr<GpuContext> gpu_;
-  cuda::Stream stream_ = nullptr;  // internal: no work of the user is ordered with it
+  cuda::Stream stream_ = nullptr;             // internal: no work of the user is ordered with it
+  std::unique_ptr<MemoryExchange> exchange_;  // until the ranks have agreed; null: `no_files_` says why
+  Status no_files_;
+  bool by_file_ = false;                 // processes share workspaces by file descriptor
+  SharedMemory own_shared_;              // then: this rank's,
+  std::map<Rank, SharedMemory> shared_;  // and those of other processes
   cuda::DevicePointer own_ = 0;
   std::uint64_t* words_ = nullptr;  // pinned: a flag of each rank is copied here
   Rank rank_ = 0;

@@ -41,21 +41,21 @@ void Progress::stop() {
 // would pay for it), so a release and a submission may miss each other: while there is work, this thread polls now and then.
 void Progress::work() {
   std::unique_lock lock(mutex_);
-  const auto wanted = [this] {
-    return stopping_ || (pending_.load() > 0 && waiters_.load() == 0 && !token_.load(std::memory_order_relaxed));
+  bool rested = false;  // nothing has woken it for a while
+  const auto wanted = [&] {
+    return stopping_ ||
+           (pending_.load() > 0 && (rested || has_work()) && waiters_.load() == 0 && !token_.load(std::memory_order_relaxed));
   };
   std::uint64_t awaited = 0;
   for (int looks = kWatchfulLooks;;) {
-    while (!wanted()) {
+    for (rested = false; !wanted();) {
       if (std::exchange(awaited, awaited_) != awaited_)
         looks = 0;
       else if (looks < kWatchfulLooks)
         ++looks;
       watchful_ = pending_.load() > 0 || looks < kWatchfulLooks;
-      if (watchful_)
-        changed_.wait_for(lock, kStandByTime);
-      else
-        changed_.wait(lock);
+      rested = watchful_ && changed_.wait_for(lock, kStandByTime) == std::cv_status::timeout;
+      if (!watchful_) changed_.wait(lock);
     }
     if (stopping_) return;
     watchful_ = false;

@@ -20,14 +20,15 @@ constexpr std::uint32_t kMovesFromAfar = 64;
 // here; it checks by itself.
 void Progress::release(std::uint32_t own_waits) {
   token_.store(false, std::memory_order_release);
-  const bool left = own_waits == 0 && pending_.load(std::memory_order_relaxed) > 0;
+  const bool left = own_waits == 0 && has_work();
   if (waiters_.load(std::memory_order_relaxed) <= own_waits && !left) return;
   const std::lock_guard lock(mutex_);
   changed_.notify_all();
 }
 
+// Tasks that only pump need not be driven beside a task that is driven alone.
 void Progress::run(Task& task) {
-  if (pending_.load(std::memory_order_relaxed) == 0 && try_take()) {
+  if (pending_.load(std::memory_order_relaxed) == pumping_.load(std::memory_order_relaxed) && try_take()) {
     const Token held(*this);
     return drive_alone(task);
   }
@@ -58,10 +59,14 @@ void Progress::drive_alone(Task& task) {
   for (bool over = false; !over;) {
     const Task::Step step = advance(task);
     if (step == Task::Step::ended) return;
-    if (arrived_.load(std::memory_order_relaxed) > 0 && joins_arrivals(task)) {
-      const Attendance here(*this);
-      drive(task, Deadline::never());
-      return;
+    if (arrived_.load() > 0) {
+      if (pending_.load() == pumping_.load()) {
+        adopt_pumping();
+      } else if (joins_arrivals(task)) {
+        const Attendance here(*this);
+        drive(task, Deadline::never());
+        return;
+      }
     }
     if (pump_too(step == Task::Step::moved)) {
       if (patience.moved() && inspect(task)) return;
@@ -112,12 +117,18 @@ bool Progress::drive(Task& task, Deadline until) {
   return true;
 }
 
+void Progress::note_end(bool only_pumped) {
+  if (only_pumped) pumping_.fetch_sub(1);
+  pending_.fetch_sub(1);
+}
+
 bool Progress::round() {
   bool moved = false;
   const std::size_t ended = active_.visit([&](Task& task) {
+    const bool only_pumps = task.only_pumps();
     const Task::Step step = advance(task);
     moved = moved || step != Task::Step::blocked;
-    if (step == Task::Step::ended) pending_.fetch_sub(1);
+    if (step == Task::Step::ended) note_end(only_pumps);
     return step == Task::Step::ended;
   });
   if (ended > 0) tell_waiters();
@@ -126,8 +137,9 @@ bool Progress::round() {
 
 bool Progress::inspect_all() {
   const std::size_t ended = active_.visit([this](Task& task) {
+    const bool only_pumps = task.only_pumps();
     if (!inspect(task)) return false;
-    pending_.fetch_sub(1);
+    note_end(only_pumps);
     return true;
   });
   if (ended > 0) tell_waiters();

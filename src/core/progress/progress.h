@@ -30,10 +30,14 @@ class Sleeper {
   // Called by the token holder when no task moves: moves what has no task, such as bytes between sockets and streams. If
   // something moved, tasks may be able to continue.
   virtual Moved pump() { return {}; }
+  // Any thread: tasks that only pump are to be driven now. False: they may wait some milliseconds for a thread that pumps anyway.
+  [[nodiscard]] virtual bool pumps_now() const { return true; }
 };
 
 // Drives the tasks of a context. One token says which thread does so: a thread that waits for a task takes the token and drives
-// inline (without any list if its task is the only one); a background thread takes it only while no thread waits.
+// inline (without any list if its task is the only one); a background thread takes it only while no thread waits. Where all that
+// is left may wait (Sleeper::pumps_now), the background thread is not woken for it and takes it after a millisecond: it would be
+// in the way of the next call.
 //
 // Its sources: progress.cc (the token holder), submitted_tasks.cc (the queue), background_thread.cc, guarded_steps.cc
 // (exceptions).
@@ -78,6 +82,8 @@ class Progress final {
 
   bool try_take() { return !token_.load(std::memory_order_relaxed) && !token_.exchange(true, std::memory_order_acquire); }
   void release(std::uint32_t own_waits = 0);
+  // A task is under way that does not only pump, or pumps now.
+  [[nodiscard]] bool has_work() const;
   void drive_alone(Task& task);
   bool drive(Task& task, Deadline until);
   void tell_waiters();
@@ -87,11 +93,13 @@ class Progress final {
   bool inspect(Task& task) noexcept;
   bool give_up(Task& task) noexcept;
   Moved pump() noexcept;
-  bool round();               // every task that can move once; true if something moved
+  bool round();  // every task that can move once; true if something moved
+  void note_end(bool only_pumped);
   bool pump_too(bool moved);  // the sockets as well, unless tasks move and it was their turn a moment ago
   [[nodiscard]] bool waits_far() const { return far_moves_ > 0; }
   bool inspect_all();     // true if a task ended
   void adopt() noexcept;  // takes over submitted tasks
+  void adopt_pumping() noexcept;
   bool joins_arrivals(Task& task) noexcept;
   // Arms, checks once more with `look`, and sleeps if that moved nothing, nothing arrived and `may_sleep` agrees.
   template <class Look, class MaySleep>
@@ -109,6 +117,7 @@ class Progress final {
   std::atomic<std::uint32_t> waiters_{0};
   std::atomic<std::uint32_t> arrived_{0};  // submitted, not yet adopted
   std::atomic<std::uint32_t> pending_{0};  // submitted, not yet ended
+  std::atomic<std::uint32_t> pumping_{0};  // of them: only_pumps(); never counted before or longer than in pending_
   ActiveTasks active_;                     // used by the token holder
   std::uint32_t pumped_ = 0;               // token held: moves since the sockets were last polled
   std::uint32_t far_moves_ = 0;            // token held: the next moves are due to what came from afar

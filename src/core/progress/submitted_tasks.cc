@@ -1,5 +1,6 @@
 // The queue of a progress domain: tasks that any thread submits and the token holder adopts, and the waiters that hear of it.
 
+#include <algorithm>
 #include <new>
 
 #include "src/core/progress/progress.h"
@@ -15,6 +16,7 @@ void Progress::join(Task& task, Caller caller) {
     const std::lock_guard lock(mutex_);
     submitted_.push_back(&task);
     pending_.fetch_add(1);
+    if (task.only_pumps()) pumping_.fetch_add(1);
     arrived_.fetch_add(1);
     if (caller == Caller::waits_next) ++awaited_;
     watched = caller == Caller::waits_next && watchful_;
@@ -37,6 +39,20 @@ void Progress::adopt() noexcept {
   submitted_.clear();
 }
 
+// Beside a task that is driven alone. The others stay where they are, for their order counts.
+void Progress::adopt_pumping() noexcept {
+  const std::lock_guard lock(mutex_);
+  const auto first =
+      std::stable_partition(submitted_.begin(), submitted_.end(), [](const Task* task) { return !task->only_pumps(); });
+  try {
+    active_.add({first, submitted_.end()});
+  } catch (const std::bad_alloc&) {
+    return;
+  }
+  arrived_.fetch_sub(static_cast<std::uint32_t>(submitted_.end() - first));
+  submitted_.erase(first, submitted_.end());
+}
+
 // Lists a task that ran alone together with the arrived tasks. Returns false if there is no memory; the task continues alone.
 bool Progress::joins_arrivals(Task& task) noexcept {
   try {
@@ -54,7 +70,12 @@ bool Progress::joins_arrivals(Task& task) noexcept {
 void Progress::depart() {
   if (waiters_.fetch_sub(1) > 1 || pending_.load() == 0) return;
   const std::lock_guard lock(mutex_);
-  changed_.notify_all();
+  if (has_work() || !watchful_) changed_.notify_all();  // a thread that polls by itself finds what may wait
+}
+
+bool Progress::has_work() const {
+  const std::uint32_t pending = pending_.load();
+  return pending > 0 && (pending > pumping_.load() || sleeper_.pumps_now());
 }
 
 // Wakes other threads that wait for tasks which the holder has ended. The holder is a waiter itself, unless it is the background

@@ -30,6 +30,8 @@ class Task {
   // if the task ended.
   virtual bool inspect() = 0;
 
+  // It does nothing but pump, which each thread that drives does anyway. No caller waits for it. Always the same for a task.
+  [[nodiscard]] virtual bool only_pumps() const { return false; }
   // Called by Progress::run() on the thread that made the task, if the task does not advance at once.
   virtual void delayed() {}
   // False: it has not begun, and no task with a later turn of its sequence can begin either.

@@ -25,10 +25,11 @@ for ((rank = ranks - 1; rank >= 0; --rank)); do
   pids+=($!)
 done
 
-# One process shows all: what a limit ends has two seconds, on a machine that may be slow.
+# One process shows all logs: what a limit ends has two seconds, on a machine that may be slow.
 fail() {
   echo "failed: $*"
-  exec tail -n 30 "$work"/{log,out}.*
+  tail -n 30 "$work"/{log,out}.*
+  exit 1
 }
 count() { cat "$work"/log.* 2>/dev/null | grep -c "$1"; }
 rows() { grep -c '^ *65536 ' "$work/out.0" 2>/dev/null || true; }

@@ -68,6 +68,8 @@ void device_get_attribute(StandIn& s, int* value, DeviceAttribute attribute, Dev
         return static_cast<int>(limits.shared_bytes) - 1024;
       case DeviceAttribute::dma_buf:
         return settings.dma_buf ? 1 : 0;
+      case DeviceAttribute::posix_file_descriptor_handles:
+        return settings.memory_files ? 1 : 0;
       case DeviceAttribute::multicast:
         return s.has_multicast() ? 1 : 0;
       case DeviceAttribute::gpu_direct_write_order:
@@ -78,7 +80,6 @@ void device_get_attribute(StandIn& s, int* value, DeviceAttribute attribute, Dev
       case DeviceAttribute::unified_addressing:
       case DeviceAttribute::cooperative_launch:
       case DeviceAttribute::virtual_memory_management:
-      case DeviceAttribute::posix_file_descriptor_handles:
       case DeviceAttribute::stream_memory_operations_64_bit:
         return 1;
       default:

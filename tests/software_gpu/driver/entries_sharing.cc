@@ -40,7 +40,7 @@ void mem_export(StandIn& s, void* target, MemoryHandle handle, HandleType type, 
   const auto found = s.handles.find(handle);
   if (found == s.handles.end() || !found->second.first->exportable)
     throw DriverError(DriverCode::invalid_value, "the memory was not created for this type of handle");
-  const int file = fcntl(found->second.first->file, F_DUPFD_CLOEXEC, 0);
+  const int file = fcntl(found->second.first->file, F_DUPFD, 0);  // whether programs that are executed keep it, no manual says
   if (file < 0) throw DriverError(DriverCode::operating_system, std::strerror(errno));
   *static_cast<int*>(target) = file;
 }
@@ -84,7 +84,7 @@ void ipc_open_mem_handle(StandIn& s, DevicePointer* pointer, cuda::IpcMemoryHand
   ::close(file);
   const bool reached = ((s.settings().peers[current.gpu] >> memory->gpu) & 1) != 0;
   if (!reached) throw DriverError(DriverCode::peer_access_unsupported);
-  *pointer = s.memory().map_imported(memory, s.peers_into(memory->gpu) | std::uint64_t{1} << current.gpu);
+  *pointer = s.memory().map_imported(memory, content.process, s.peers_into(memory->gpu) | std::uint64_t{1} << current.gpu);
 }
 
 void ipc_close_mem_handle(StandIn& s, DevicePointer pointer) {

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "tests/software_gpu/driver/driver_error.h"
+#include "tests/software_gpu/driver/exporter.h"
 #include "tests/software_gpu/driver/multicast_object.h"
 #include "tests/software_gpu/report_text.h"
 
@@ -65,14 +66,15 @@ MemoryTable::~MemoryTable() {
   for (const auto& [address, bytes] : reserved_) munmap(pointer_to(address), bytes);
 }
 
-void MemoryTable::add(Range range, std::uint64_t accessible, const std::string& name) {
+void MemoryTable::add(Range range, std::uint64_t accessible, const std::string& name, std::function<bool()> is_gone) {
   addresses_.add({.address = range.address,
                   .bytes = range.bytes,
                   .owner = range.gpu,
                   .accessible = accessible,
                   .name = name,
                   .multicast = range.memory == nullptr ? nullptr : range.memory->multicast,
-                  .multicast_offset = range.offset});
+                  .multicast_offset = range.offset,
+                  .is_gone = std::move(is_gone)});
   accessible_[range.address] = accessible;
   range.number = next_number_++;
   ranges_[range.address] = std::move(range);
@@ -109,6 +111,7 @@ void MemoryTable::release(std::uint64_t address, Range::Kind kind, cuda::DriverC
   const auto found = ranges_.find(address);
   if (found == ranges_.end() || found->second.kind != kind)
     throw DriverError(otherwise, "no " + name_of({.kind = kind}) + " begins at " + hexadecimal(address));
+  if (kind == Range::Kind::device) Exporter::mark_freed(*found->second.memory);
   if (kind != Range::Kind::registered) munmap(pointer_to(address), rounded(found->second.bytes, kPage));
   addresses_.remove(address);
   accessible_.erase(address);
@@ -174,11 +177,13 @@ std::shared_ptr<PhysicalMemory> MemoryTable::import_file(int file, std::uint64_t
   return memory;
 }
 
-std::uint64_t MemoryTable::map_imported(const std::shared_ptr<PhysicalMemory>& memory, std::uint64_t peers) {
+std::uint64_t MemoryTable::map_imported(const std::shared_ptr<PhysicalMemory>& memory, int exporter, std::uint64_t peers) {
+  const auto watched = std::make_shared<Exporter>(exporter, memory);
   Range range{.bytes = memory->bytes, .kind = Range::Kind::imported, .gpu = memory->gpu, .memory = memory};
   range.address = map_memory(0, memory->bytes, PROT_READ | PROT_WRITE, memory->file, 0);
   const std::uint64_t address = range.address;
-  add(std::move(range), std::uint64_t{1} << memory->gpu | peers, "memory opened by IPC");
+  add(std::move(range), std::uint64_t{1} << memory->gpu | peers, "memory opened by IPC",
+      [watched] { return watched->memory_is_gone(); });
   return address;
 }
 

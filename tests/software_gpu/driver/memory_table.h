@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -68,7 +69,8 @@ class MemoryTable final {
 
   std::shared_ptr<PhysicalMemory> create(std::uint32_t gpu, std::uint64_t bytes, bool exportable);
   std::shared_ptr<PhysicalMemory> import_file(int file, std::uint64_t bytes_wanted);
-  std::uint64_t map_imported(const std::shared_ptr<PhysicalMemory>& memory, std::uint64_t peers);
+  // Memory that this process has opened by legacy IPC.
+  std::uint64_t map_imported(const std::shared_ptr<PhysicalMemory>& memory, int exporter, std::uint64_t peers);
 
   std::uint64_t reserve(std::uint64_t bytes, std::uint64_t alignment);
   void free_reserved(std::uint64_t address, std::uint64_t bytes);
@@ -87,7 +89,7 @@ class MemoryTable final {
   void check(std::uint64_t address, std::uint64_t bytes, const char* what) const;
 
  private:
-  void add(Range range, std::uint64_t accessible, const std::string& name);
+  void add(Range range, std::uint64_t accessible, const std::string& name, std::function<bool()> is_gone = {});
   std::vector<Range*> mapped_in(std::uint64_t address, std::uint64_t bytes);
   void check_space(std::uint32_t gpu, std::uint64_t bytes) const;
 

@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "src/base/clock.h"
 #include "src/base/fd.h"
 #include "tests/software_gpu/driver/driver_test.h"
 #include "tests/software_gpu/driver/process_channel.h"
@@ -102,6 +103,71 @@ TEST_F(Processes, MemoryIsSharedByIpc) {
   DevicePointer again = 0;
   EXPECT_EQ(driver().ipc_open_mem_handle.code(&again, message.handle, cuda::kIpcLazyPeerAccess), DriverCode::invalid_context)
       << "a process does not open its own handle";
+}
+
+// The real driver leaves it open what a kernel finds there. Memory of a descriptor stays.
+TEST_F(Processes, MemoryOfAProcessThatIsKilledStaysByDescriptorOnly) {
+  const Channel channel;
+  testing::ChildProcess child([&] {
+    if (!start_on_gpu_1()) return false;
+    Message message;
+    EXPECT_TRUE(ok(driver().ipc_get_mem_handle(&message.handle, allocate(4096))));
+    const cuda::AllocationProperties properties{.handle_types = kByFile, .location = {.id = 1}};
+    cuda::MemoryHandle handle = 0;
+    EXPECT_TRUE(ok(driver().mem_create(&handle, kPiece, &properties, 0)));
+    int file = -1;
+    EXPECT_TRUE(ok(driver().mem_export(&file, handle, kByFile, 0)));
+    channel.send(1, message, file);
+    for (;;) ::pause();
+    return true;
+  });
+  start({{"SOFTWARE_GPU_COUNT", "2"}});
+  Fd file;
+  const Message message = channel.receive(0, &file);
+  cuda::MemoryHandle handle = 0;
+  ASSERT_TRUE(ok(driver().mem_import(&handle, as_argument(file), kByFile)));
+  const DevicePointer shared = map(handle, kPiece, 0);
+  DevicePointer opened = 0;
+  ASSERT_TRUE(ok(driver().ipc_open_mem_handle(&opened, message.handle, cuda::kIpcLazyPeerAccess)));
+  const cuda::Kernel add = kernel("add");
+  const cuda::Stream stream = make_stream();
+  ASSERT_TRUE(ok(launch(add, 1, 32, stream, opened, 32U, 1U)));
+  EXPECT_TRUE(ok(driver().stream_synchronize(stream)));
+  child.kill_now();
+  ASSERT_TRUE(ok(launch(add, 1, 32, stream, shared, 32U, 1U)));
+  EXPECT_THAT(words_at(shared, 32, stream), Each(1U));
+  Status status;  // the stand-in asks once in a millisecond
+  for (const Deadline until = Deadline::after_ms(kDeadlineSeconds * 1'000); status.ok() && !until.passed();) {
+    status = launch(add, 1, 32, stream, opened, 32U, 1U);
+    if (status.ok()) status = driver().stream_synchronize(stream);
+  }
+  EXPECT_THAT(std::string(status.text()), HasSubstr("has ended, or freed it"));
+}
+
+TEST_F(Processes, MemoryOfIpcThatIsFreedIsGone) {
+  const Channel channel;
+  testing::ChildProcess child([&] {
+    if (!start_on_gpu_1()) return false;
+    const DevicePointer memory = allocate(4096);
+    Message message;
+    EXPECT_TRUE(ok(driver().ipc_get_mem_handle(&message.handle, memory)));
+    channel.send(1, message);
+    (void)channel.receive(1);
+    EXPECT_TRUE(ok(driver().mem_free(memory)));
+    channel.send(1, {});
+    (void)channel.receive(1);
+    return true;
+  });
+  start({{"SOFTWARE_GPU_COUNT", "2"}});
+  DevicePointer opened = 0;
+  ASSERT_TRUE(ok(driver().ipc_open_mem_handle(&opened, channel.receive(0).handle, cuda::kIpcLazyPeerAccess)));
+  channel.send(0, {});
+  (void)channel.receive(0);
+  const cuda::Stream stream = make_stream();
+  ASSERT_TRUE(ok(launch(kernel("add"), 1, 32, stream, opened, 32U, 1U)));
+  EXPECT_THAT(std::string(driver().stream_synchronize(stream).text()), HasSubstr("has ended, or freed it"));
+  channel.send(0, {});
+  EXPECT_TRUE(child.wait());
 }
 
 TEST_F(Processes, MappedMemoryHasNoHandleOfIpc) {

@@ -20,10 +20,10 @@ namespace {
 }
 
 constexpr std::string_view kPrefix = "SOFTWARE_GPU_";
-constexpr std::array<std::string_view, 21> kNames{
-    "GLOBAL_RACES",   "QUEUES",  "COUNT",         "MULTIPROCESSORS", "MEMORY",      "SEED",          "STEP_BUDGET",
-    "WEAK",           "VERSION", "CAPABILITY",    "WAIT_SECONDS",    "PEERS",       "COMPUTE_MODE",  "ERRORS",
-    "MULTI_INSTANCE", "DELAYS",  "MAPPING_WAITS", "DMA_BUF",         "WRITE_ORDER", "FLUSH_OPTIONS", "MULTICAST"};
+constexpr std::array<std::string_view, 22> kNames{
+    "GLOBAL_RACES",  "QUEUES",     "COUNT",        "MULTIPROCESSORS", "MEMORY",       "SEED",        "STEP_BUDGET",    "WEAK",
+    "VERSION",       "CAPABILITY", "WAIT_SECONDS", "PEERS",           "COMPUTE_MODE", "ERRORS",      "MULTI_INSTANCE", "DELAYS",
+    "MAPPING_WAITS", "DMA_BUF",    "WRITE_ORDER",  "FLUSH_OPTIONS",   "MULTICAST",    "MEMORY_FILES"};
 
 void refuse_unknown_names() {
   for (char** variable = environ; *variable != nullptr; ++variable) {
@@ -159,6 +159,7 @@ Settings Settings::of_environment() {
   read("SOFTWARE_GPU_MAPPING_WAITS", settings.mapping_waits);
   settings.multicast = multicast_of(text_of("SOFTWARE_GPU_MULTICAST", "1"));
   read("SOFTWARE_GPU_DMA_BUF", settings.dma_buf);
+  read("SOFTWARE_GPU_MEMORY_FILES", settings.memory_files);
   read("SOFTWARE_GPU_WRITE_ORDER", settings.write_order);
   read("SOFTWARE_GPU_FLUSH_OPTIONS", settings.flush_options);
   return settings;

@@ -40,6 +40,7 @@ struct Settings {
   int write_order = 0;                          // of other devices: 0 none, 100 for the owner, 200 for all GPUs
   int flush_options = 1;                        // 1: the host may call the flush
   bool multicast = true;                        // is offered; "absent": the functions are lacking, too
+  bool memory_files = true;                     // memory has file descriptors
   bool mapping_waits = false;                   // mapping of memory waits for all work, as unmapping does
 
   // A variable that cannot be read ends the process with a message: a test must not run with other settings than it states.

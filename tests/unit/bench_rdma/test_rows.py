@@ -52,15 +52,28 @@ class Calls(unittest.TestCase):
         self.assertIsNone(calls.times_of(lines_of(9, sizes=calls.SIZES[:-1])))
         self.assertIsNone(calls.times_of(""))
 
+    def samples(self, **times):
+        names = {"rails": "rails-2", "chosen": "chosen-2", "mpi": "Open MPI-2", "tcp": "TCP-2"}
+        return {names[key]: [calls.times_of(lines_of(us)) for us in each] for key, each in times.items()}
+
     def test_times_are_compared_with_those_of_rails(self):
-        samples = {key: [calls.times_of(lines_of(us)) for us in times] for key, times in {"rails-2": (10, 20, 90), "TCP-2": (5, 40, 80)}.items()}
         row = calls.CallsRow(2)
-        self.assertEqual(row.verdict(samples), rows.NO_GOAL)
-        self.assertEqual(row.verdict({}), rows.NOT_MEASURED)
-        text = row.text(samples)
-        self.assertIn("  16 MiB | rails-2 20 | Open MPI-2 - | TCP-2 40 (0.50 x)", text)
+        text = row.text(self.samples(rails=(10, 20, 90), tcp=(5, 40, 80)))
+        self.assertIn("  16 MiB | rails-2 20 | chosen-2 - | Open MPI-2 - | TCP-2 40 (0.50 x)", text)
+        self.assertIn("rails faster than TCP to 4 KiB | at 4 of 4 sizes | met", text)
+        self.assertIn("rails faster than Open MPI | not measured", text)
         self.assertIn("\n     8 B | ", text)
         self.assertIn("Open MPI-2 - |", row.text({}))
+
+    def test_all_goals_are_met_or_the_row_is_missed(self):
+        row = calls.CallsRow(2)
+        self.assertEqual(row.verdict({}), rows.NOT_MEASURED)
+        self.assertEqual(row.verdict(self.samples(rails=(10,) * 3, mpi=(20,) * 3, tcp=(20,) * 3)), rows.NOT_MEASURED)
+        self.assertEqual(row.verdict(self.samples(rails=(10,) * 3, chosen=(11,) * 3, mpi=(20,) * 3, tcp=(20,) * 3)), "met")
+        self.assertEqual(row.verdict(self.samples(rails=(10,) * 3, chosen=(12,) * 3, mpi=(20,) * 3, tcp=(20,) * 3)), "missed")
+        self.assertEqual(row.verdict(self.samples(rails=(10,) * 3, chosen=(10,) * 3, mpi=(9,) * 3, tcp=(20,) * 3)), "missed")
+        self.assertEqual(row.verdict(self.samples(rails=(30,) * 3, chosen=(20,) * 3, mpi=(40,) * 3, tcp=(20,) * 3)), "missed")
+        self.assertEqual(row.verdict(self.samples(rails=(10,) * 2, chosen=(10,) * 3, mpi=(20,) * 3, tcp=(20,) * 3)), rows.NOT_MEASURED)
 
 
 class Verdicts(unittest.TestCase):

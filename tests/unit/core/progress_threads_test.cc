@@ -49,6 +49,69 @@ class OnThreads : public ::testing::Test {
   std::atomic<bool> never_{false};
 };
 
+// Blocking calls go on as if they were alone, although output waits for acknowledgements all the time.
+TEST_F(OnThreads, ATaskThatOnlyPumpsAndMayWaitDelaysNoCall) {
+  sleeper_.pumping_may_wait = true;
+  Progress progress(sleeper_, kSpins);
+  std::atomic<bool> gate{false};
+  ScriptedTask pumping(
+      {[&gate] { return gate.load() ? Step::ended : Step::blocked; }, [] { return false; }, &one_, nullptr, true});
+  ASSERT_TRUE(progress.submit(pumping).ok());
+  std::uint64_t delayed = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    ScriptedTask call({[] { return Step::ended; }, [] { return false; }, &one_, nullptr});
+    progress.run(call);
+    ASSERT_TRUE(call.ended());
+    delayed += call.delays();
+  }
+  EXPECT_LT(delayed, static_cast<std::uint64_t>(kRounds) / 2) << "the background thread takes it now and then";
+  // No thread waits for it, and none calls any more.
+  open(gate);
+  EXPECT_TRUE(eventually([&] { return pumping.ended(); }));
+}
+
+// The background thread sleeps for good when it comes, because a thread waits; that one leaves.
+TEST_F(OnThreads, ATaskThatOnlyPumpsAndMayWaitIsFoundAfterTheLastWaiterLeft) {
+  sleeper_.pumping_may_wait = true;
+  Progress progress(sleeper_, kSpins);
+  ASSERT_TRUE(progress.prepare().ok());
+  ScriptedTask pumping({[] { return Step::ended; }, [] { return false; }, &one_, nullptr, true});
+  progress.attend();
+  progress.join(pumping);
+  progress.depart();
+  EXPECT_TRUE(eventually([&] { return pumping.ended(); }));
+}
+
+// A call is driven alone; another thread waits for a task that comes meanwhile.
+TEST_F(OnThreads, ATaskThatOnlyPumpsHidesNoOtherFromACallThatIsDrivenAlone) {
+  sleeper_.pumping_may_wait = true;
+  Progress progress(sleeper_, kSpins);
+  for (int round = 0; round < 50; ++round) {
+    std::atomic<bool> gate{false}, pumping_gate{false};
+    std::atomic<int> begun{0};
+    ScriptedTask pumping(
+        {[&] { return pumping_gate.load() ? Step::ended : Step::blocked; }, [] { return false; }, &one_, nullptr, true});
+    ScriptedTask later({[] { return Step::ended; }, [] { return false; }, &one_, nullptr});
+    ScriptedTask call({[&] {
+                         if (++begun == 2) progress.join(pumping);  // as a pump does that finds output
+                         return gate.load() ? Step::ended : Step::blocked;
+                       },
+                       [] { return false; }, &one_, nullptr});
+    std::thread caller([&] { progress.run(call); });
+    EXPECT_TRUE(eventually([&] { return begun > 3; }));
+    std::thread other([&] {
+      progress.run(later);
+      gate = true;
+      sleeper_.wake();
+    });
+    other.join();
+    caller.join();
+    ASSERT_TRUE(progress.prepare().ok());
+    open(pumping_gate);
+    ASSERT_TRUE(eventually([&] { return pumping.ended(); }));
+  }
+}
+
 TEST_F(OnThreads, TheBackgroundThreadDrivesTasksWithoutAWaiter) {
   Progress progress(sleeper_, kSpins);
   std::atomic<std::thread::id> driver{};

@@ -54,6 +54,7 @@ class ScriptedSleeper final : public Sleeper {
 
   std::function<void()> instead_of_sleep;
   std::function<Moved()> instead_of_pump;
+  std::atomic<bool> pumping_may_wait{false};
 
   void arm() override {
     note('A');
@@ -63,6 +64,7 @@ class ScriptedSleeper final : public Sleeper {
     note('D');
     EXPECT_TRUE(armed_.exchange(false)) << "disarmed twice";
   }
+  [[nodiscard]] bool pumps_now() const override { return !pumping_may_wait; }
   Moved pump() override { return instead_of_pump ? instead_of_pump() : Moved(); }
   void await_wakeup(int milliseconds) override {
     note('S');
@@ -116,6 +118,7 @@ class ScriptedTask final : public Task {
     std::function<bool()> inspect = [] { return false; };
     OneAtATime* one = nullptr;
     Events* events = nullptr;
+    bool only_pumps = false;
   };
   explicit ScriptedTask(Script script) : script_(std::move(script)) {}
 
@@ -135,6 +138,7 @@ class ScriptedTask final : public Task {
   }
 
   void delayed() override { ++delays_; }
+  [[nodiscard]] bool only_pumps() const override { return script_.only_pumps; }
 
   [[nodiscard]] std::uint64_t delays() const { return delays_; }
   [[nodiscard]] std::uint64_t advances() const { return advances_.load(); }

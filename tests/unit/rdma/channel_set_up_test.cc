@@ -76,7 +76,7 @@ TEST_F(SetUp, EndsAtOnceWithoutAnActivePort) {
 TEST_F(SetUp, GoesOnWhenACallFails) {
   for (const VerbsCall call : {VerbsCall::register_memory, VerbsCall::create_queue_pair, VerbsCall::prepare,
                                VerbsCall::post_receive, VerbsCall::ready_to_receive, VerbsCall::ready_to_send})
-    for (const std::uint64_t after : {0, 1}) {  // the first call, or the next one
+    for (const std::uint64_t after : {0U, 1U}) {  // the first call, or the next one
       open();
       begin();
       fabric.fail(call, ENOMEM, after);
@@ -105,6 +105,23 @@ TEST_F(SetUp, OfPeersWithDifferentMtusTakesTheSmallerOne) {
   ASSERT_THAT(fabric.paths(), SizeIs(2));
   for (const QueuePairPath& path : fabric.paths()) EXPECT_EQ(path.mtu, 1'024U);
   expect_channel("a0", "c0");
+}
+
+// Virtual functions of one InfiniBand port: a packet without a GID reaches none of them. It is enough that one end is such.
+TEST_F(SetUp, OfPortsThatShareALidUsesTheirGids) {
+  fabric.add_infiniband("c0", 4, "fe80::41");
+  fabric.add_infiniband("d0", 4, "fe80::42");
+  fabric.add_infiniband("d1", 9);
+  for (const char* const peer : {"d0", "d1"}) {
+    open({"c0"}, {peer});
+    begin();
+    run();
+    const auto paths = fabric.paths();
+    ASSERT_EQ(paths.size(), 2U) << peer;
+    for (const QueuePairPath& path : paths) EXPECT_EQ(path.gid_index, 0U);
+    expect_channel("c0", peer);
+    for (auto& end : ends) end.reset();
+  }
 }
 
 TEST_F(SetUp, ARefusalBeforeTheFirstProposalIsIgnored) {

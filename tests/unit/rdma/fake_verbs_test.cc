@@ -93,6 +93,43 @@ TEST_F(FakeVerbs, AWriteIsValidOnlyAtItsCompletion) {
   EXPECT_TRUE(completions(1).empty()) << "a plain write tells the peer nothing";
 }
 
+// Two writes by turns: in memory that is kept in order, nothing of the second one comes before the end of the first one.
+TEST_F(FakeVerbs, ALaterWriteMayComeFirstWhereNothingIsKeptInOrder) {
+  open();
+  std::fill(hosts[0].memory.begin(), hosts[0].memory.end(), std::byte{7});
+  for (const bool in_order : {true, false}) {
+    VerbsDevice& device = *hosts[1].device;
+    auto& memory = hosts[1].memory;
+    const auto region = in_order ? device.register_memory(memory.data(), memory.size()).value()
+                                 : device.register_unordered(memory.data(), memory.size()).value();
+    int overtaken = 0;
+    for (int round = 0; round < 20; ++round) {
+      std::fill(memory.begin(), memory.end(), std::byte{0});
+      for (std::size_t i = 0; i < 2; ++i) {
+        post_receive(0);
+        SendRequest one = request(SendRequest::Kind::write_with_immediate);
+        one.id = i;
+        one.target += i * 2'000;
+        one.remote_key = region->remote_key();
+        ASSERT_EQ(post(one), 1U);
+      }
+      const auto are_there = [&](std::size_t begin, std::size_t end) {
+        const auto from = memory.begin();
+        return std::count(from + static_cast<std::ptrdiff_t>(begin), from + static_cast<std::ptrdiff_t>(end), std::byte{7});
+      };
+      bool overtakes = false;
+      while (fabric.step()) overtakes = overtakes || (are_there(2'000, 4'000) > 0 && are_there(0, 2'000) < 2'000);
+      overtaken += overtakes ? 1 : 0;
+      ASSERT_EQ(are_there(0, 4'000), 4'000);
+      const auto sent = completions(0);
+      ASSERT_EQ(sent.size(), 2U);
+      EXPECT_TRUE(sent[0].id == 0 && sent[1].id == 1) << "completions keep their order";
+      EXPECT_EQ(completions(1).size(), 2U);
+    }
+    EXPECT_EQ(overtaken > 0, !in_order);
+  }
+}
+
 TEST_F(FakeVerbs, AnImmediateValueUsesUpAReceiveRequest) {
   open();
   ASSERT_EQ(post(request(SendRequest::Kind::write_with_immediate)), 1U);

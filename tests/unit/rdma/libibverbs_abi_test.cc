@@ -72,6 +72,7 @@ TEST(LibibverbsAbi, AttributesAreLaidOutAsInTheHeader) {
   SAME_PLACE(PortAttributes, active_width, ibv_port_attr, active_width);
   SAME_PLACE(PortAttributes, active_speed, ibv_port_attr, active_speed);
   SAME_PLACE(PortAttributes, link_layer, ibv_port_attr, link_layer);
+  SAME_PLACE(PortAttributes, flags, ibv_port_attr, flags);
   SAME_SIZE(GidEntry, ibv_gid_entry);
   SAME_PLACE(GidEntry, index, ibv_gid_entry, gid_index);
   SAME_PLACE(GidEntry, type, ibv_gid_entry, gid_type);
@@ -114,6 +115,8 @@ TEST(LibibverbsAbi, NumbersAreThoseOfTheHeader) {
   EXPECT_EQ(abi::kReceivedWrite, static_cast<unsigned>(IBV_WC_RECV_RDMA_WITH_IMM));
   EXPECT_EQ(abi::kReliableConnection, static_cast<unsigned>(IBV_QPT_RC));
   EXPECT_EQ(abi::kAccessRemoteWrite, static_cast<unsigned>(IBV_ACCESS_REMOTE_WRITE));
+  EXPECT_EQ(abi::kAccessRelaxedOrdering, static_cast<unsigned>(IBV_ACCESS_RELAXED_ORDERING));
+  EXPECT_EQ(+abi::kPortNeedsGlobalRoute, +IBV_QPF_GRH_REQUIRED);
   EXPECT_EQ(+abi::kError, +IBV_QPS_ERR);
   EXPECT_EQ(+abi::kReadyToSend, +IBV_QPS_RTS);
   EXPECT_EQ(abi::kSetState | abi::kSetAccess | abi::kSetPkeyIndex | abi::kSetPort | abi::kSetPath | abi::kSetMtu,

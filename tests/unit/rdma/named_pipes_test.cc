@@ -214,5 +214,68 @@ INSTANTIATE_TEST_SUITE_P(All, FailingPipes,
                                                               VerbsCall::post_receive, VerbsCall::poll),
                                             ::testing::Range(std::uint64_t{0}, std::uint64_t{6})));
 
+// ---- writes into the memory of the peer ----
+
+TEST_F(NamedPipes, WriteIntoAPlaceOfThePeer) {
+  Bytes place(kLong, &resource);
+  auto* const target = reinterpret_cast<std::byte*>(place.data());
+  const auto open = pipes.second->open_place(target, place.size());
+  ASSERT_TRUE(open.has_value());
+  const auto* const body = reinterpret_cast<const std::byte*>(memory.data());
+  const ssize_t sent = pipes.first->write_in_place(std::as_bytes(std::span(header)), {body, kLong},
+                                                   {reinterpret_cast<std::uint64_t>(target), open->key});
+  ASSERT_EQ(sent, static_cast<ssize_t>(kHeader + kLong));
+  EXPECT_EQ(pipes.first->accepted(), kHeader + kLong);
+  EXPECT_EQ(pipes.first->released(), 0U) << "its device has not read it yet";
+  EXPECT_EQ(receive_all(kHeader), std::string(header, kHeader));
+  EXPECT_EQ(std::memcmp(place.data(), memory.data(), kLong), 0) << "it is there before its header";
+  move();
+  EXPECT_EQ(pipes.first->released(), kHeader + kLong);
+  EXPECT_EQ(receive(1), "") << "the payload is not among the bytes";
+  pipes.second->close_place(open->name);
+}
+
+TEST_F(NamedPipes, RefuseABodyWithoutAName) {
+  Bytes place(kLong, &resource);
+  const auto open = pipes.second->open_place(reinterpret_cast<std::byte*>(place.data()), place.size());
+  ASSERT_TRUE(open.has_value());
+  const std::string unnamed(kLong, 'u');
+  EXPECT_EQ(pipes.first->write_in_place(std::as_bytes(std::span(header)), std::as_bytes(std::span(unnamed)),
+                                        {reinterpret_cast<std::uint64_t>(place.data()), open->key}),
+            -1);
+  EXPECT_EQ(errno, EOPNOTSUPP);
+  EXPECT_EQ(pipes.first->accepted(), 0U);
+}
+
+TEST_F(NamedPipes, OpenNoPlaceWithoutANameNorAfterTheEnd) {
+  std::string unnamed(kLong, 'u');
+  EXPECT_FALSE(pipes.second->open_place(reinterpret_cast<std::byte*>(unnamed.data()), unnamed.size()));
+  pipes.second->close();
+  EXPECT_FALSE(pipes.second->open_place(reinterpret_cast<std::byte*>(memory.data()), kLong));
+}
+
+// As many payloads as headers, however short the queue: a write without its header would be lost, or come twice.
+TEST_F(NamedPipes, AcceptAWriteAndItsHeaderOrNeither) {
+  Bytes place(kLong, &resource);
+  auto* const target = reinterpret_cast<std::byte*>(place.data());
+  const auto open = pipes.second->open_place(target, place.size());
+  ASSERT_TRUE(open.has_value());
+  fabric.count_writes_to(target, place.size());
+  const auto* const body = reinterpret_cast<const std::byte*>(memory.data());
+  std::size_t accepted = 0, got = 0;
+  for (int turn = 0; turn < 100; ++turn) {
+    while (pipes.first->write_in_place(std::as_bytes(std::span(header)), {body, kLong},
+                                       {reinterpret_cast<std::uint64_t>(target), open->key}) > 0)
+      ++accepted;
+    EXPECT_EQ(errno, EAGAIN);
+    move();
+    if (turn % 2 == 0) got += receive(300 * kHeader).size() / kHeader;
+  }
+  while (const std::size_t more = receive_all(kHeader).size() / kHeader) got += more;
+  EXPECT_GT(accepted, 300U);
+  EXPECT_EQ(got, accepted);
+  EXPECT_EQ(fabric.bytes_written(), accepted * kLong);
+}
+
 }  // namespace
 }  // namespace seto::rdma

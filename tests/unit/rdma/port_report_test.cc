@@ -73,6 +73,14 @@ TEST_F(PortReports, NameADeviceThatCannotBeOpened) {
   EXPECT_THAT(all[0].remark, HasSubstr("mlx5_0"));
 }
 
+TEST_F(PortReports, NameADeviceThatDoesNotAnswer) {
+  fabric.add_ethernet("mlx5_0", "10.0.0.1");
+  fabric.fail(VerbsCall::query_port, EIO);
+  const auto all = report();
+  ASSERT_THAT(all, SizeIs(1));
+  EXPECT_THAT(all[0].remark, HasSubstr("ibv_query_port of mlx5_0 failed"));
+}
+
 TEST(PortReport, OfThisMachineNeverFailsWithoutDevices) {
   const auto all = report_ports();
   if (all.ok()) return;

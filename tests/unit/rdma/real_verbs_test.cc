@@ -109,6 +109,44 @@ TEST_F(RealDevices, WakeASleeper) {
   EXPECT_EQ(ends[1].channel->front().size(), sizeof "wake up");
 }
 
+// Completions that wait in the queue are still there when it has grown.
+TEST_F(RealDevices, EnlargeTheirQueueOfCompletions) {
+  open();
+  if (facts.front().most_completions <= Completions::kFirstDepth)
+    GTEST_SKIP() << "skipped: needs a device that allows more completions than a queue has at first";
+  ASSERT_TRUE(ends[0].channel->send(std::as_bytes(std::span("before")), {}));
+  ends[0].channel->flush();
+  ends[0].channel->settle();
+  const Deadline until = Deadline::after_ms(kPatienceMs);
+  while (!ends[0].channel->delivered()) {
+    ASSERT_FALSE(until.passed());
+    ASSERT_TRUE(ends[0].completions->poll().ok());
+  }
+  std::vector<std::unique_ptr<RingChannel>> more;
+  for (std::uint32_t places = 0; places <= Completions::kFirstDepth; places += 2 * kMostRecords) {
+    RingChannel::Setup setup;
+    setup.device = ends[1].device.get();
+    setup.completions = ends[1].completions.get();
+    setup.ring_size = kSmallestRing;
+    setup.records = kMostRecords;
+    setup.path.port = candidate.peer.port;
+    setup.path.pkey_index = candidate.peer.pkey_index;
+    auto made = RingChannel::create(std::move(setup));
+    ASSERT_TRUE(made.ok()) << made.status().text();
+    more.push_back(std::move(made).value());
+  }
+  ASSERT_NO_FATAL_FAILURE(poll());
+  ASSERT_EQ(ends[1].channel->front().size(), sizeof "before");
+  ends[1].channel->release();
+  ASSERT_TRUE(ends[1].completions->arm().ok());
+  ASSERT_TRUE(ends[0].channel->send(std::as_bytes(std::span("behind")), {}));
+  ends[0].channel->flush();
+  pollfd event{ends[1].completions->descriptor(), POLLIN, 0};
+  ASSERT_EQ(::poll(&event, 1, static_cast<int>(kPatienceMs)), 1);
+  ASSERT_NO_FATAL_FAILURE(poll());
+  EXPECT_EQ(ends[1].channel->front().size(), sizeof "behind");
+}
+
 TEST_F(RealDevices, TellWhenThePeerIsGone) {
   open();
   ends[1].channel.reset();

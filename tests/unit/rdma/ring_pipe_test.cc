@@ -2,12 +2,14 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <random>
 
 #include "src/base/config.h"
+#include "src/base/log.h"
 #include "tests/support/rdma_hosts.h"
 #include "tests/support/seed.h"
 
@@ -71,6 +73,23 @@ class RingPipes : public ::testing::Test {
   std::unique_ptr<RdmaHost> here, there;
 };
 
+// This end closes it; what the peer had sent before may be the last that comes of it.
+TEST_F(RingPipes, WhatHasArrivedIsReadAfterTheEnd) {
+  auto [one, other] = connect();
+  ASSERT_TRUE(one != nullptr && other != nullptr);
+  std::string bytes = "the last words";
+  const iovec part{bytes.data(), bytes.size()};
+  ASSERT_EQ(one->send({&part, 1}), static_cast<ssize_t>(bytes.size()));
+  fabric.run();
+  other->close();
+  std::string got(bytes.size(), '\0');
+  const iovec room{got.data(), got.size()};
+  ASSERT_EQ(other->receive({&room, 1}), static_cast<ssize_t>(got.size()));
+  EXPECT_EQ(got, bytes);
+  EXPECT_EQ(other->receive({&room, 1}), -1);
+  EXPECT_EQ(errno, ECONNRESET);
+}
+
 TEST_F(RingPipes, CarryBytesInOrderBothWays) {
   auto [one, other] = connect();
   ASSERT_TRUE(one != nullptr && other != nullptr);
@@ -125,6 +144,29 @@ TEST_F(RingPipes, ReadWhatCameBeforeTheBreak) {
   EXPECT_THAT(other->why(), HasSubstr("b0"));
   EXPECT_EQ(other->send({&part, 1}), -1);
   EXPECT_EQ(errno, ECONNRESET);
+}
+
+// Once for all of its pipes, and not again when it comes and goes.
+TEST_F(RingPipes, ALostPortIsSaidOnce) {
+  const LogCapture log;
+  const auto lines = [&] {
+    const auto all = log.lines();
+    return std::count_if(all.begin(), all.end(), [](const std::string& line) { return line.find("go over other") != line.npos; });
+  };
+  fabric.set_port("b0", 1, PortState::down);
+  there->pipes().arm();
+  EXPECT_EQ(lines(), 0) << "nothing went over it";
+  fabric.set_port("b0", 1, PortState::active);
+  for (int times = 0; times < 2; ++times) {
+    const PipePair first = connect();
+    const PipePair second = connect();
+    fabric.set_port("b0", 1, PortState::down);
+    there->pipes().arm();
+    fabric.set_port("b0", 1, PortState::active);
+    there->pipes().arm();
+    EXPECT_EQ(lines(), 1);
+  }
+  EXPECT_TRUE(log.contains("RDMA device b0: port 1 is down: 2 connections go over other ports or TCP until it is up again"));
 }
 
 TEST_F(RingPipes, BreakWithTheirDevice) {
@@ -276,6 +318,17 @@ TEST(RdmaSetting, ChoosesPorts) {
 }
 
 // Ports of the same distance count; farther ones wait until they are the nearest.
+TEST(RdmaPorts, OfADeviceThatDoesNotAnswerAreLeftOutWithTheReason) {
+  FakeFabric fabric(testing::chosen_seed());
+  fabric.add_ethernet("a0", "10.0.0.1");
+  fabric.add_ethernet("a1", "10.1.0.1");
+  const LogCapture log;
+  fabric.fail(VerbsCall::query_port, EIO);
+  const auto verbs = fabric.verbs();
+  EXPECT_EQ(RdmaPipes::open(*verbs, "a0,a1").value()->rails(), 1U);
+  EXPECT_TRUE(log.contains("SETO_RDMA: ibv_query_port of a0 failed"));
+}
+
 TEST(RdmaPorts, FarOnesAreSpares) {
   FakeFabric fabric(testing::chosen_seed());
   for (const char* const name : {"a0", "a1", "a2"}) fabric.add_ethernet(name, std::string("10.0.0.") + name[1]);
@@ -293,6 +346,21 @@ TEST(RdmaPorts, FarOnesAreSpares) {
   fabric.set_port("a0", 1, PortState::down);
   pipes->arm();
   EXPECT_EQ(pipes->usable(), 0U);
+}
+
+// A call of a job of more than 33 hosts has 32 peers of a rank at most (kMostPeers), where a plan allows that: so a rank that is
+// bound to a node with two ports has 64 queue pairs, and one with many equal ports 128.
+TEST(RdmaPorts, ToOnePeerAreAtMostFourAndNearOnes) {
+  constexpr std::uint32_t kPeers = 32;
+  FakeFabric fabric(testing::chosen_seed());
+  for (int device = 0; device < 6; ++device)
+    fabric.add_ethernet("mlx5_" + std::to_string(device), "10." + std::to_string(device) + ".0.1");
+  const auto verbs = fabric.verbs();
+  const auto equal = RdmaPipes::open(*verbs, "auto").value();
+  EXPECT_EQ(equal->rails(), 4U);
+  EXPECT_EQ(equal->usable(), 4U);
+  for (int device = 2; device < 6; ++device) fabric.set_distance("mlx5_" + std::to_string(device), 21);
+  EXPECT_LE(kPeers * RdmaPipes::open(*verbs, "auto").value()->usable(), 64U);
 }
 
 TEST(RdmaPorts, WithoutAnIpAddressCountWhereNoneHasOne) {

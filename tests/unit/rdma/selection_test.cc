@@ -164,6 +164,24 @@ TEST(Selection, OfTwoInfinibandSubnetsNeedsOne) {
   EXPECT_THAT(selection.candidates.front().why, HasSubstr("router"));
 }
 
+// One of both is a virtual function: several of them have one LID.
+TEST(Selection, OfPortsThatShareALidNeedsAGlobalRoute) {
+  for (const bool own : {true, false}) {
+    NamedPort one = infiniband("a", 4), other = infiniband("b", 9, "fe80::2");
+    (own ? one : other).facts.needs_global_route = true;
+    const Selection selection = select({{one}, {other}, 0});
+    ASSERT_EQ(selection.candidates.size(), 1U);
+    EXPECT_EQ(selection.candidates.front().own.gid_index, 0U);
+    EXPECT_EQ(selection.candidates.front().peer.gid, gid_of("fe80::2"));
+    EXPECT_EQ(selection.candidates.front().peer.lid, 9) << "switches still go by it";
+    EXPECT_THAT(selection.candidates.front().why, HasSubstr("by GID: ports share a LID"));
+    (own ? other : one).facts.gids.clear();
+    const Selection none = select({{one}, {other}, 0});
+    EXPECT_TRUE(none.candidates.empty());
+    EXPECT_THAT(none.rejected.at(0), HasSubstr(own ? "b port 1 has no GID" : "a port 1 has no GID"));
+  }
+}
+
 TEST(Selection, TakesThePartitionThatBothPortsShare) {
   NamedPort own = infiniband("a", 4);
   NamedPort peer = infiniband("b", 9);

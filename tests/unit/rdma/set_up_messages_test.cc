@@ -17,6 +17,7 @@ NamedPort port() {
   port.facts.link_layer = LinkLayer::ethernet;
   port.facts.mtu = 4'096;
   port.facts.lid = 7;
+  port.facts.needs_global_route = true;
   port.facts.rate_mbit = 400'000;
   port.distance = 21;
   port.facts.gids = {{3, gid_of("10.0.0.1"), GidType::roce_v2, 5, 100}, {4, gid_of("fe80::1"), GidType::roce_v1, 5, 0}};
@@ -51,6 +52,7 @@ TEST(SetUpMessages, AreDecodedAsTheyWereEncoded) {
   EXPECT_EQ(offer.ports[0].facts.gids.at(0).vlan, 100);
   EXPECT_EQ(offer.ports[0].facts.gids.at(0).interface, 0U) << "its number means nothing at another host";
   EXPECT_EQ(offer.ports[0].distance, 21);
+  EXPECT_TRUE(offer.ports[0].facts.needs_global_route);
   EXPECT_EQ(offer.ports[0].facts.pkeys, (std::vector<std::uint16_t>{0xffff, 0x8001}));
   EXPECT_FALSE(offer.has_manager);
   EXPECT_TRUE(std::get<Offer>(decode_set_up(encode(Offer{{}, true})).value()).has_manager);

@@ -8,7 +8,7 @@
 
 #include "tests/support/seed.h"
 #include "transports/tcp/flow/window_budget.h"
-#include "transports/tcp/link/frame.h"
+#include "transports/tcp/frames/frame.h"
 
 namespace seto::tcp {
 namespace {

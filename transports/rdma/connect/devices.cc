@@ -27,7 +27,11 @@ std::vector<NamedPort> Devices::ports() {
   std::vector<DeviceFacts> all;
   for (auto& [name, device] : devices_) {
     if (device.failed) continue;
-    if (auto facts = device.verbs->facts(); facts.ok()) all.push_back(std::move(facts).value());
+    auto facts = device.verbs->facts();
+    if (facts.ok())
+      all.push_back(std::move(facts).value());
+    else if (!std::exchange(device.has_trouble, true))
+      troubles_.emplace_back(facts.status().text());
   }
   std::vector<NamedPort> ports = ports_of(all);
   std::erase_if(ports, [this](const NamedPort& one) { return !wanted(one.device, one.facts.number); });

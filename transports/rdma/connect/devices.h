@@ -26,7 +26,7 @@ class Devices final {
   // `only`: empty for all.
   static Result<std::unique_ptr<Devices>> open(Verbs& verbs, std::vector<PortName> only = {});
 
-  // Asks the devices again: states and addresses change.
+  // Asks the devices again: states and addresses change. One that does not answer is left out, and is in troubles() from then on.
   [[nodiscard]] std::vector<NamedPort> ports();
   [[nodiscard]] const std::vector<std::string>& troubles() const { return troubles_; }
 
@@ -34,6 +34,7 @@ class Devices final {
     std::unique_ptr<VerbsDevice> verbs;
     std::unique_ptr<Completions> completions;  // made on first use
     bool failed = false;                       // not used any more
+    bool has_trouble = false;                  // it is in troubles()
   };
   // With its completion queue.
   [[nodiscard]] Result<Device*> device(const std::string& name);

@@ -88,6 +88,7 @@ void put_port(Writer& writer, const NamedPort& port) {
   writer.put(facts.link_layer);
   writer.put(facts.mtu);
   writer.put(facts.lid);
+  writer.put(static_cast<std::uint8_t>(facts.needs_global_route));
   writer.put(facts.rate_mbit);
   writer.put(port.distance);
   const std::size_t gids = std::min(kMostGidsOfAPort, facts.gids.size());
@@ -112,6 +113,7 @@ NamedPort get_port(Reader& reader) {
   facts.link_layer = reader.get_enumeration(LinkLayer::ethernet);
   facts.mtu = reader.get<std::uint32_t>();
   facts.lid = reader.get<std::uint16_t>();
+  facts.needs_global_route = reader.get<std::uint8_t>() != 0;
   facts.rate_mbit = reader.get<std::uint64_t>();
   port.distance = reader.get<std::uint8_t>();
   for (std::size_t left = reader.get_count(kMostGidsOfAPort); left > 0 && reader.ok(); --left) {

@@ -86,10 +86,16 @@ std::string add_infiniband(const NamedPort& own, const NamedPort& peer, const Pk
   const bool has_gids = !own.facts.gids.empty() && !peer.facts.gids.empty();
   const bool one_subnet = !has_gids || std::equal(own.facts.gids[0].gid.bytes.begin(), own.facts.gids[0].gid.bytes.begin() + 8,
                                                   peer.facts.gids[0].gid.bytes.begin());
+  const bool by_gid = own.facts.needs_global_route || peer.facts.needs_global_route;
+  if (by_gid && !has_gids) {
+    const NamedPort& without = own.facts.gids.empty() ? own : peer;
+    return name(without) + " has no GID, and packets between these ports need one";
+  }
   if (one_subnet) {
     if (own.facts.lid == 0 || peer.facts.lid == 0)
       return name(own.facts.lid == 0 ? own : peer) + " has no LID: no subnet manager has set it up";
-    candidate.why = "one InfiniBand subnet, by LID" + far_text(own, peer);
+    if (by_gid) set_gids(candidate, own.facts.gids[0], peer.facts.gids[0]);
+    candidate.why = std::string("one InfiniBand subnet, by ") + (by_gid ? "GID: ports share a LID" : "LID") + far_text(own, peer);
     all.push_back({{1, 1, 1, nearness(own, peer), 0, 1, 0, candidate.rate_mbit, 0}, std::move(candidate)});
     return {};
   }

@@ -17,16 +17,18 @@ class CompletionSink {
 };
 
 // The completion queue of a progress context on one device, shared by its queue pairs. Its depth covers all requests of all
-// of them, so it cannot overflow.
+// of them, so it cannot overflow: it grows with them.
 class Completions final {
  public:
-  static constexpr std::uint32_t kDepth = 16'384;
+  // At first, or less where the device allows less; it is enough for 56 channels of the usual size. Then as deep as the device
+  // allows, at most kMostDepth: some tens of MiB. Drivers need a place more, and round up to a power of two.
+  static constexpr std::uint32_t kFirstDepth = (1U << 14) - 1;
+  static constexpr std::uint32_t kMostDepth = (1U << 19) - 1;
 
-  // As deep as the device allows, at most kDepth.
   static Result<std::unique_ptr<Completions>> create(VerbsDevice& device);
 
-  // Reserves places for so many completions of a new queue pair. False: there are not so many left.
-  [[nodiscard]] bool reserve(std::uint32_t places);
+  // Reserves places for so many completions of a new queue pair. A failure: there are not so many left.
+  Status reserve(std::uint32_t places);
   void give_back(std::uint32_t places) { reserved_ -= places; }
   void enter(std::uint32_t queue_pair, CompletionSink& sink) { sinks_[queue_pair] = &sink; }
   // Completions that are still to come are dropped.
@@ -44,10 +46,12 @@ class Completions final {
   // One call returns after so many batches, so that a fast peer cannot hold the progress token.
   static constexpr int kMostBatches = 8;
 
-  Completions(std::unique_ptr<CompletionQueue> queue, std::uint32_t depth) : queue_(std::move(queue)), depth_(depth) {}
+  Completions(std::unique_ptr<CompletionQueue> queue, std::uint32_t depth, std::uint32_t most)
+      : queue_(std::move(queue)), depth_(depth), most_(most) {}
 
   const std::unique_ptr<CompletionQueue> queue_;
-  const std::uint32_t depth_;
+  std::uint32_t depth_;
+  const std::uint32_t most_;
   std::uint32_t reserved_ = 0;
   std::unordered_map<std::uint32_t, CompletionSink*> sinks_;  // by the number of the queue pair
 };

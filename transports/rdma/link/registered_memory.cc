@@ -10,7 +10,7 @@ Result<std::unique_ptr<RegisteredMemory>> RegisteredMemory::create(VerbsDevice& 
   // A child that shared these pages would make the kernel copy them on the next write of this process, away from the device.
   (void)madvise(pages, size, MADV_DONTFORK);
   std::unique_ptr<RegisteredMemory> memory(new RegisteredMemory(static_cast<std::byte*>(pages), size));
-  SETO_ASSIGN(memory->region_, device.register_memory(memory->data_, size));
+  SETO_ASSIGN(memory->region_, device.register_unordered(memory->data_, size));
   return memory;
 }
 

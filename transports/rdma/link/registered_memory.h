@@ -8,8 +8,8 @@
 
 namespace seto::rdma {
 
-// Zeroed pages that one device may read and its peers may write. They are not inherited by a forked child, so a fork changes
-// nothing for the device.
+// Zeroed pages that one device may read and its peers may write, in any order before the completion. They are not inherited by
+// a forked child, so a fork changes nothing for the device.
 class RegisteredMemory final {
  public:
   static Result<std::unique_ptr<RegisteredMemory>> create(VerbsDevice& device, std::size_t size);

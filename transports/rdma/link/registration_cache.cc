@@ -1,31 +1,13 @@
 #include "transports/rdma/link/registration_cache.h"
 
-#include <sys/utsname.h>
-
 #include <algorithm>
-#include <cstdio>
 
 namespace seto::rdma {
 namespace {
 
-// From this release on a child gets copies of pinned pages, and the parent keeps those that the device uses. Before it either
-// of them may get the copy. Keeping the memory from children (MADV_DONTFORK) would end a child that reads memory of its user.
-constexpr int kForkKernel[2] = {5, 12};
-
-bool copies_on_fork(const std::string& kernel) {
-  int major = 0, minor = 0;
-  if (std::sscanf(kernel.c_str(), "%d.%d", &major, &minor) != 2) return false;
-  return major != kForkKernel[0] ? major > kForkKernel[0] : minor >= kForkKernel[1];
-}
-
 std::uint64_t address_of(const std::byte* memory) { return reinterpret_cast<std::uint64_t>(memory); }
 
 }  // namespace
-
-std::string kernel_release() {
-  utsname names{};
-  return uname(&names) == 0 ? names.release : "";
-}
 
 RegistrationCache::~RegistrationCache() {
   for (const auto& each : registered_) SETO_CHECK(each->users == 0);

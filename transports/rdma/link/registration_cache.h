@@ -12,12 +12,10 @@
 #include "src/base/result.h"
 #include "transports/gpu_buffer.h"
 #include "transports/rdma/link/interval_tree.h"
+#include "transports/rdma/verbs/fork_safety.h"
 #include "transports/rdma/verbs/verbs.h"
 
 namespace seto::rdma {
-
-// The release of the running kernel, such as "6.1.0-56-amd64".
-[[nodiscard]] std::string kernel_release();
 
 // Registrations of users' memory on one device. Registering takes a call of the kernel that pins every page, so it is kept for
 // later messages, within a limit.

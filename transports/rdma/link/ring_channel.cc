@@ -41,10 +41,9 @@ Result<std::unique_ptr<RingChannel>> RingChannel::create(Setup setup) {
 }
 
 Status RingChannel::allocate() {
-  reserved_ = setup_.completions->reserve(sends_ + receives_);
-  if (!reserved_)
-    return failure(Code::unavailable, "RDMA to %s: the completion queue is full: too many peers of one device",
-                   setup_.peer.c_str());
+  if (const Status status = setup_.completions->reserve(sends_ + receives_); !status.ok())
+    return failure(status.code(), "RDMA to %s: %s", setup_.peer.c_str(), std::string(status.text()).c_str());
+  reserved_ = true;
   SETO_ASSIGN(staging_, RegisteredMemory::create(*setup_.device, setup_.ring_size));
   SETO_ASSIGN(ring_, RegisteredMemory::create(*setup_.device, setup_.ring_size));
   SETO_ASSIGN(pair_, setup_.device->create_queue_pair(setup_.completions->queue(), {sends_, receives_, kInline}));
@@ -119,18 +118,30 @@ Status RingChannel::post_receives(std::uint32_t count) {
 
 // ---- sending ----
 
+bool RingChannel::ready_for(std::size_t requests) const {
+  return !broken() && connected_ && room() >= requests + ReceiveRing::kMostTold;
+}
+
 std::optional<std::uint64_t> RingChannel::send(const Part& head, const Part& body) {
   const std::size_t size = head.bytes.size() + body.bytes.size();
-  if (!ready_for_one() || size == 0 || size > most_bytes_) return std::nullopt;
+  if (!ready_for(1) || size == 0 || size > most_bytes_) return std::nullopt;
   const auto start = out_.place(units_of(size));
   if (!start.has_value()) return std::nullopt;
-  const std::size_t offset = *start % (setup_.ring_size / kUnit) * kUnit;
+  return add_record(*start, head, body);
+}
+
+bool RingChannel::send(std::span<const std::byte> head, std::span<const std::byte> body) {
+  return send(Part{head, {}}, Part{body, {}}).has_value();
+}
+
+std::uint64_t RingChannel::add_record(std::uint64_t start, const Part& head, const Part& body) {
+  const std::size_t offset = start % (setup_.ring_size / kUnit) * kUnit;
   SendRequest request;
   request.kind = SendRequest::Kind::write_with_immediate;
   gather(request, head, staging_->data() + offset);
   gather(request, body, staging_->data() + offset + head.bytes.size());
   const bool lent = head.key.has_value() || body.key.has_value();
-  request.inlined = !lent && size <= pair_->most_inline();
+  request.inlined = !lent && request.size <= pair_->most_inline();
   request.target = peer_.ring + offset;
   request.remote_key = peer_.ring_key;
   report_next_ = report_next_ || lent;  // as for write()
@@ -157,8 +168,14 @@ void RingChannel::gather(SendRequest& request, const Part& part, std::byte* copy
   request.size += size;
 }
 
-std::optional<std::uint64_t> RingChannel::write(std::span<const std::byte> source, std::uint32_t local_key, RemotePlace place) {
-  if (!ready_for_one() || source.empty() || source.size() > kMostWritten) return std::nullopt;
+// The report of the write says that the device has read the records before it, not the one behind it.
+std::optional<std::uint64_t> RingChannel::write(std::span<const std::byte> source, std::uint32_t local_key, RemotePlace place,
+                                                std::span<const std::byte> record) {
+  if (!ready_for(record.empty() ? 1 : 2) || source.empty() || source.size() > kMostWritten || record.size() > most_bytes_)
+    return std::nullopt;
+  const std::uint64_t before = out_.end();
+  const auto start = record.empty() ? std::optional<std::uint64_t>(0) : out_.place(units_of(record.size()));
+  if (!start.has_value()) return std::nullopt;
   SendRequest request;
   request.kind = SendRequest::Kind::write;
   request.source = source.data();
@@ -169,7 +186,8 @@ std::optional<std::uint64_t> RingChannel::write(std::span<const std::byte> sourc
   // Its owner waits for the report, and a report costs little beside bytes that are worth a write.
   report_next_ = true;
   const std::uint64_t ticket = posted_requests_;
-  add(request, out_.end());
+  add(request, before);
+  if (!record.empty()) (void)add_record(*start, {record, {}}, {});
   return ticket;
 }
 
@@ -272,6 +290,7 @@ void RingChannel::break_with(const Status& reason) {
 }
 
 void RingChannel::stop(const Status& reason) {
+  if (pair_ != nullptr) (void)setup_.completions->poll();  // what has arrived stays readable
   break_with(reason);
   if (pair_ == nullptr) return;
   setup_.completions->leave(pair_->number());

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "transports/byte_pipe.h"
 #include "transports/rdma/link/channel_address.h"
 #include "transports/rdma/link/completions.h"
 #include "transports/rdma/link/registered_memory.h"
@@ -17,11 +18,7 @@
 
 namespace seto::rdma {
 
-// Memory of the peer that it allows this end to write, as it has told it in a record.
-struct RemotePlace {
-  std::uint64_t address = 0;
-  std::uint32_t key = 0;
-};
+using RemotePlace = BytePipe::RemotePlace;
 
 // Records in order from this end to the peer, and back, over one queue pair. The sender copies a record into its staging ring and
 // writes it into the ring at the peer, at the same position, with an immediate value; the peer reads it there. The immediate
@@ -64,13 +61,12 @@ class RingChannel final : private CompletionSink {
   };
   // The record consists of both parts; flush() hands it to the device. Absent: there is no room now, or the channel is broken.
   [[nodiscard]] std::optional<std::uint64_t> send(const Part& head, const Part& body);
-  [[nodiscard]] bool send(std::span<const std::byte> head, std::span<const std::byte> body) {
-    return send(Part{head, {}}, Part{body, {}}).has_value();
-  }
-  // Writes memory that is registered on this device, of at most kMostWritten bytes, to the place. The peer may read it once it
-  // has a record that was sent later. The source stays as it is, and registered, until written(ticket). Absent: there is no room
-  // now, or the channel is broken.
-  [[nodiscard]] std::optional<std::uint64_t> write(std::span<const std::byte> source, std::uint32_t local_key, RemotePlace place);
+  [[nodiscard]] bool send(std::span<const std::byte> head, std::span<const std::byte> body);
+  // Writes memory that is registered on this device, of at most kMostWritten bytes, to the place, and sends a record behind it,
+  // unless it is empty. The peer may read the place once it has a record that was sent later. The source stays as it is, and
+  // registered, until written(ticket). Absent: there is no room now for both, or the channel is broken.
+  [[nodiscard]] std::optional<std::uint64_t> write(std::span<const std::byte> source, std::uint32_t local_key, RemotePlace place,
+                                                   std::span<const std::byte> record = {});
   [[nodiscard]] bool written(std::uint64_t ticket) const { return completed_requests_ > ticket; }
   static constexpr std::size_t kMostWritten = std::size_t{8} << 20;
   // Hands over what was sent and written, with one doorbell, and tells the peer what was released if that is due. To be called
@@ -115,8 +111,9 @@ class RingChannel final : private CompletionSink {
   void completed(const Completion& completion) override;
   void heard(const Completion& completion);
   void gather(SendRequest& request, const Part& part, std::byte* copy) const;
+  std::uint64_t add_record(std::uint64_t start, const Part& head, const Part& body);
   void add(SendRequest request, std::uint64_t end);
-  [[nodiscard]] bool ready_for_one() const { return !broken() && connected_ && room() > ReceiveRing::kMostTold; }
+  [[nodiscard]] bool ready_for(std::size_t requests) const;
   void tell();
   void post_batch();
   [[nodiscard]] std::size_t room() const { return sends_ - static_cast<std::size_t>(posted_requests_ - completed_requests_); }

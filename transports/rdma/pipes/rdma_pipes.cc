@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "src/base/clock.h"
 #include "src/base/log.h"
 #include "src/net/token.h"
 #include "transports/rdma/verbs/libibverbs.h"
@@ -212,13 +213,13 @@ Result<std::unique_ptr<PipeMaker>> RdmaPipes::open(Verbs& verbs, std::string_vie
     return std::unique_ptr<PipeMaker>();
   }
   std::unique_ptr<Devices> devices = std::move(opened).value();
+  const std::vector<NamedPort> ports = devices->ports();
   for (const std::string& trouble : devices->troubles()) {
     if (named)
       SETO_LOG(warn, "SETO_RDMA: %s", trouble.c_str());
     else
       SETO_LOG(info, "an RDMA device is not used: %s", trouble.c_str());
   }
-  const std::vector<NamedPort> ports = devices->ports();
   if (ports.empty()) return std::unique_ptr<PipeMaker>();
   // A link with places for rails keeps what it sends until it is acknowledged: a host whose ports have no cable pays nothing for
   // them, unless its user has named them.
@@ -340,9 +341,7 @@ void RdmaPipes::take_event(const std::string& device, const AsyncEvent& event) {
   const Status reason = failure(Code::unavailable, "RDMA device %s: %s", device.c_str(), to_text(event).c_str());
   switch (event.kind) {
     case AsyncEventKind::port_error:
-      for (RingPipe* const pipe : pipes_)
-        if (pipe->ports().own == PortName{device, event.port}) pipe->break_with(reason);
-      ports_changed_ = true;
+      port_failed({device, event.port}, reason);
       break;
     case AsyncEventKind::port_active:
     case AsyncEventKind::lid_change:
@@ -363,6 +362,24 @@ void RdmaPipes::take_event(const std::string& device, const AsyncEvent& event) {
     default:
       SETO_LOG(debug, "%s", std::string(reason.text()).c_str());
   }
+}
+
+// A user would see only that calls are slower. A port that comes and goes is said once a minute.
+void RdmaPipes::port_failed(const PortName& port, const Status& reason) {
+  ports_changed_ = true;
+  std::size_t lost = 0;
+  for (RingPipe* const pipe : pipes_) {
+    if (pipe->ports().own != port || pipe->is_broken()) continue;
+    pipe->break_with(reason);
+    ++lost;
+  }
+  if (lost == 0) return;
+  constexpr std::uint64_t kQuietNs = 60'000'000'000;
+  std::uint64_t& next_ns = says_again_ns_[{port.device, port.port}];
+  const std::uint64_t now_ns = monotonic_ns();
+  if (now_ns < next_ns) return;
+  next_ns = now_ns + kQuietNs;
+  SETO_LOG(warn, "%s: %zu connections go over other ports or TCP until it is up again", std::string(reason.text()).c_str(), lost);
 }
 
 // It is not used again: a device that comes back needs to be opened again.

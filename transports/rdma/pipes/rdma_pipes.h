@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "src/base/config.h"
@@ -56,6 +58,7 @@ class RdmaPipes final : public PipeMaker {
   RdmaPipes(std::unique_ptr<Devices> devices, std::uint32_t rails, bool takes_all, Fd epoll, const PipeTerms& terms);
   void look_at_events();
   void take_event(const std::string& device, const AsyncEvent& event);
+  void port_failed(const PortName& port, const Status& reason);
   void look_at_ports();
   void device_failed(const std::string& device, const Status& reason);
   [[nodiscard]] bool watch(int descriptor) const;
@@ -72,6 +75,7 @@ class RdmaPipes final : public PipeMaker {
   const Fd epoll_;
   std::vector<int> watched_;  // completion queues in epoll_
   std::uint32_t polls_ = 0;
+  std::map<std::pair<std::string, std::uint8_t>, std::uint64_t> says_again_ns_;  // by port that was lost
   OpenPipes pipes_;
 };
 

@@ -56,7 +56,10 @@ ssize_t RingPipe::send(std::span<const iovec> parts) {
     }
   }
   channel_->flush();
-  if (sent > 0) return static_cast<ssize_t>(sent);
+  return sent > 0 ? static_cast<ssize_t>(sent) : refuse();
+}
+
+ssize_t RingPipe::refuse() const {
   errno = channel_->broken() ? ECONNRESET : EAGAIN;
   return -1;
 }
@@ -78,9 +81,47 @@ bool RingPipe::send_record(std::span<const std::byte> head, std::span<const std:
   }
   const std::optional<std::uint64_t> ticket = channel_->send(parts[0], parts[1]);
   if (!ticket.has_value()) return false;
-  if (use.has_value()) lent_[(first_lent_ + lents_++) % lent_.size()].emplace(Lent{std::move(*use), *ticket, accepted_});
-  accepted_ += head.size() + body.size();
+  if (use.has_value())
+    lend(std::move(*use), *ticket, head.size() + body.size());
+  else
+    accepted_ += head.size() + body.size();
   return true;
+}
+
+void RingPipe::lend(RegistrationCache::Use use, std::uint64_t ticket, std::size_t size) {
+  lent_[(first_lent_ + lents_++) % lent_.size()].emplace(Lent{std::move(use), ticket, accepted_});
+  accepted_ += size;
+}
+
+// ---- places ----
+
+std::optional<BytePipe::OpenPlace> RingPipe::open_place(std::byte* memory, std::size_t size) {
+  // Nothing would flush what a device has written to a GPU before its kernels read it.
+  if (channel_->broken() || memory_.is_of_gpu(memory, size)) return std::nullopt;
+  std::optional<RegistrationCache::Use> use = memory_.use_if_named(memory, size);
+  if (!use.has_value()) return std::nullopt;
+  const auto free = std::find_if(open_places_.begin(), open_places_.end(), [](const auto& each) { return !each.has_value(); });
+  const auto name = static_cast<std::uint32_t>(free - open_places_.begin());
+  const std::uint32_t key = use->remote_key();
+  if (free == open_places_.end())
+    open_places_.push_back(std::move(use));
+  else
+    *free = std::move(use);
+  return OpenPlace{name, key};
+}
+
+ssize_t RingPipe::write_in_place(std::span<const std::byte> head, std::span<const std::byte> body, RemotePlace place) {
+  if (channel_->broken()) return refuse();
+  std::optional<RegistrationCache::Use> use = memory_.use_if_named(body.data(), body.size());
+  if (!use.has_value()) {
+    errno = EOPNOTSUPP;
+    return -1;
+  }
+  const std::optional<std::uint64_t> ticket = channel_->write(body, use->local_key(), place, head);
+  channel_->flush();
+  if (!ticket.has_value()) return refuse();
+  lend(std::move(*use), *ticket, head.size() + body.size());
+  return static_cast<ssize_t>(head.size() + body.size());
 }
 
 void RingPipe::release_oldest() {
@@ -113,9 +154,7 @@ ssize_t RingPipe::receive(std::span<const iovec> parts) {
     }
   }
   if (released) channel_->flush();
-  if (got > 0) return static_cast<ssize_t>(got);
-  errno = channel_->broken() ? ECONNRESET : EAGAIN;
-  return -1;
+  return got > 0 ? static_cast<ssize_t>(got) : refuse();
 }
 
 bool RingPipe::delivered() {
@@ -125,10 +164,11 @@ bool RingPipe::delivered() {
   return channel_->delivered();
 }
 
-// The queue pair goes before the registrations, and before the owner of the memory may write there.
+// The queue pair goes before the registrations, and before the owner of the memory may use it.
 void RingPipe::close() {
   channel_->stop(failure(Code::aborted, "this end has closed it"));
   while (lents_ > 0) release_oldest();
+  open_places_.clear();
 }
 
 }  // namespace seto::rdma

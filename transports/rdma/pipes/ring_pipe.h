@@ -35,6 +35,11 @@ class RingPipe final : public BytePipe {
   }
   [[nodiscard]] std::uint64_t accepted() const override { return accepted_; }
   [[nodiscard]] std::uint64_t released() const override { return lents_ == 0 ? accepted_ : oldest()->begin; }
+  [[nodiscard]] std::optional<OpenPlace> open_place(std::byte* memory, std::size_t size) override;
+  void close_place(std::uint32_t name) override {
+    if (name < open_places_.size()) open_places_[name].reset();
+  }
+  ssize_t write_in_place(std::span<const std::byte> head, std::span<const std::byte> body, RemotePlace place) override;
   [[nodiscard]] bool delivered() override;
   void close() override;
   [[nodiscard]] std::string why() const override { return std::string(channel_->why().text()); }
@@ -44,6 +49,7 @@ class RingPipe final : public BytePipe {
   [[nodiscard]] std::uint32_t queue_pair() const { return channel_->queue_pair(); }
   // The completions were polled.
   void polled();
+  [[nodiscard]] bool is_broken() const { return channel_->broken(); }
   void break_with(const Status& reason) { channel_->break_with(reason); }
 
  private:
@@ -53,6 +59,9 @@ class RingPipe final : public BytePipe {
     std::uint64_t ticket = 0;
     std::uint64_t begin = 0;  // of accepted_
   };
+  // Refuses without a reason: the channel is full, or broken.
+  [[nodiscard]] ssize_t refuse() const;
+  void lend(RegistrationCache::Use use, std::uint64_t ticket, std::size_t size);
   [[nodiscard]] bool send_record(std::span<const std::byte> head, std::span<const std::byte> body);
   [[nodiscard]] const std::optional<Lent>& oldest() const { return lent_[first_lent_]; }
   void release_oldest();
@@ -66,7 +75,8 @@ class RingPipe final : public BytePipe {
   std::uint64_t accepted_ = 0;             // bytes
   std::vector<std::optional<Lent>> lent_;  // a ring, with a place for each request that may be under way
   std::size_t first_lent_ = 0, lents_ = 0;
-  std::size_t read_ = 0;  // bytes of the oldest record
+  std::vector<std::optional<RegistrationCache::Use>> open_places_;  // by name
+  std::size_t read_ = 0;                                            // bytes of the oldest record
 };
 
 }  // namespace seto::rdma

@@ -4,6 +4,8 @@
 
 #include <cerrno>
 
+#include "src/base/log.h"
+#include "transports/rdma/verbs/fork_safety.h"
 #include "transports/rdma/verbs/libibverbs_device.h"
 #include "transports/rdma/verbs/verbs_advice.h"
 
@@ -29,6 +31,8 @@ Result<std::unique_ptr<Verbs>> Libibverbs::open(const std::string& file) {
 #undef SETO_FIND
   if (lacking != nullptr)
     return failure(Code::unavailable, "%s has no function %s: to use RDMA, install rdma-core 31 or later", file.c_str(), lacking);
+  if (const Status kept = keep_queues_from_children(functions, kernel_release()); !kept.ok())
+    SETO_LOG(warn, "%s", std::string(kept.text()).c_str());
   return std::unique_ptr<Verbs>(std::make_unique<Libibverbs>(functions));
 }
 

@@ -161,6 +161,8 @@ struct PortAttributes {  // ibv_port_attr
   std::uint16_t capabilities2;
 };
 
+inline constexpr std::uint8_t kPortNeedsGlobalRoute = 1;
+
 struct Capacity {  // ibv_qp_cap
   std::uint32_t sends;
   std::uint32_t receives;
@@ -200,6 +202,7 @@ enum PairState : std::uint32_t { kReset = 0, kInit = 1, kReadyToReceive = 2, kRe
 
 inline constexpr std::uint32_t kAccessLocalWrite = 1;
 inline constexpr std::uint32_t kAccessRemoteWrite = 2;
+inline constexpr std::uint32_t kAccessRelaxedOrdering = 1U << 20;
 
 // Bits of the attributes that a change of a queue pair sets.
 inline constexpr int kSetState = 1 << 0;

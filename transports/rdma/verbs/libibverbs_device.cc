@@ -18,7 +18,8 @@ namespace {
 constexpr int kMostGids = 4'096;
 // From which a request gathers its bytes (SendRequest::rest). Every device that is known has more.
 constexpr std::uint32_t kSendPlaces = 2;
-// Access to registered memory, without relaxed ordering: a completion must not overtake the bytes before it.
+// These rights ask for no relaxed ordering: bytes that a peer writes into memory of users or of GPUs must be there before the
+// completion of the record behind them (decisions 46 and 55).
 constexpr int kAccess = abi::kAccessLocalWrite | abi::kAccessRemoteWrite;
 
 // Mbit/s of one lane, by the code of the speed.
@@ -136,11 +137,13 @@ Result<PortFacts> LibibverbsDevice::port_facts(std::uint8_t number) {
   facts.link_layer = layer_of(port.link_layer);
   facts.mtu = port.active_mtu >= 1 && port.active_mtu <= 5 ? 128U << port.active_mtu : 256;
   facts.lid = port.lid;
+  facts.needs_global_route = facts.link_layer == LinkLayer::infiniband && (port.flags & abi::kPortNeedsGlobalRoute) != 0;
   facts.rate_mbit = lane_mbit(port.active_speed) * lanes(port.active_width);
   for (int index = 0; index < std::min(port.gid_count, kMostGids); ++index) {
     abi::GidEntry entry{};
     const int error = functions_._ibv_query_gid_ex(context_, number, static_cast<std::uint32_t>(index), &entry, 0, sizeof entry);
-    if (error == ENODATA) continue;  // the entry is empty
+    // The entry is empty, or that of an interface that this container does not have: kernels before 5.10 tell no number of it.
+    if (error == ENODATA || error == ENODEV) continue;
     if (error != 0) return failed(VerbsCall::query_gid, error);
     GidEntry gid;
     gid.index = entry.index;
@@ -165,6 +168,18 @@ Result<std::unique_ptr<MemoryRegion>> LibibverbsDevice::register_memory(std::byt
   abi::Region* const region = functions_.ibv_reg_mr(domain_, memory, size, kAccess);
   if (region == nullptr) return failed(VerbsCall::register_memory, errno);
   return std::unique_ptr<MemoryRegion>(std::make_unique<Region>(functions_, region));
+}
+
+// libibverbs leaves the wish out where the kernel does not know it; a driver may refuse it all the same.
+Result<std::unique_ptr<MemoryRegion>> LibibverbsDevice::register_unordered(std::byte* memory, std::size_t size) {
+  if (orders_all_.load(std::memory_order_relaxed)) return register_memory(memory, size);
+  const auto address = reinterpret_cast<std::uint64_t>(memory);
+  abi::Region* const region =
+      functions_.ibv_reg_mr_iova2(domain_, memory, size, address, static_cast<unsigned>(kAccess) | abi::kAccessRelaxedOrdering);
+  if (region != nullptr) return std::unique_ptr<MemoryRegion>(std::make_unique<Region>(functions_, region));
+  if (errno != EINVAL && errno != EOPNOTSUPP) return failed(VerbsCall::register_memory, errno);
+  orders_all_.store(true, std::memory_order_relaxed);
+  return register_memory(memory, size);
 }
 
 Result<std::unique_ptr<MemoryRegion>> LibibverbsDevice::register_dma_buf(const DmaBuf& memory) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 
@@ -20,6 +21,7 @@ class LibibverbsDevice final : public VerbsDevice {
 
   Result<DeviceFacts> facts() override;
   Result<std::unique_ptr<MemoryRegion>> register_memory(std::byte* memory, std::size_t size) override;
+  Result<std::unique_ptr<MemoryRegion>> register_unordered(std::byte* memory, std::size_t size) override;
   Result<std::unique_ptr<MemoryRegion>> register_dma_buf(const DmaBuf& memory) override;
   Result<std::unique_ptr<CompletionQueue>> create_completion_queue(std::uint32_t depth) override;
   Result<std::unique_ptr<QueuePair>> create_queue_pair(CompletionQueue& completions, const QueuePairSize& size) override;
@@ -40,6 +42,7 @@ class LibibverbsDevice final : public VerbsDevice {
   const std::string name_;
   const std::uint8_t distance_;
   abi::Domain* domain_ = nullptr;
+  std::atomic<bool> orders_all_{false};  // the device has refused memory that it may write in any order
 };
 
 }  // namespace seto::rdma

@@ -7,6 +7,7 @@ namespace seto::rdma {
 // The functions of libibverbs that the library calls. VISIT(type of the result, name, arguments).
 #define SETO_LIBIBVERBS_FUNCTIONS(VISIT)                                                                                   \
   VISIT(abi::DeviceName**, ibv_get_device_list, (int*))                                                                    \
+  VISIT(int, ibv_fork_init, ())                                                                                            \
   VISIT(void, ibv_free_device_list, (abi::DeviceName**))                                                                   \
   VISIT(const char*, ibv_get_device_name, (abi::DeviceName*))                                                              \
   VISIT(abi::Context*, ibv_open_device, (abi::DeviceName*))                                                                \
@@ -18,10 +19,12 @@ namespace seto::rdma {
   VISIT(abi::Domain*, ibv_alloc_pd, (abi::Context*))                                                                       \
   VISIT(int, ibv_dealloc_pd, (abi::Domain*))                                                                               \
   VISIT(abi::Region*, ibv_reg_mr, (abi::Domain*, void*, std::size_t, int))                                                 \
+  VISIT(abi::Region*, ibv_reg_mr_iova2, (abi::Domain*, void*, std::size_t, std::uint64_t, unsigned))                       \
   VISIT(int, ibv_dereg_mr, (abi::Region*))                                                                                 \
   VISIT(abi::Channel*, ibv_create_comp_channel, (abi::Context*))                                                           \
   VISIT(int, ibv_destroy_comp_channel, (abi::Channel*))                                                                    \
   VISIT(abi::Queue*, ibv_create_cq, (abi::Context*, int, void*, abi::Channel*, int))                                       \
+  VISIT(int, ibv_resize_cq, (abi::Queue*, int))                                                                            \
   VISIT(int, ibv_destroy_cq, (abi::Queue*))                                                                                \
   VISIT(int, ibv_get_cq_event, (abi::Channel*, abi::Queue**, void**))                                                      \
   VISIT(void, ibv_ack_cq_events, (abi::Queue*, unsigned))                                                                  \

@@ -74,6 +74,11 @@ void LibibverbsQueue::take_events() {
   if (events > 0) device_.functions().ibv_ack_cq_events(queue_, events);
 }
 
+Status LibibverbsQueue::grow(std::uint32_t depth) {
+  const int error = device_.functions().ibv_resize_cq(queue_, static_cast<int>(depth));
+  return error == 0 ? Status() : device_.failed(VerbsCall::grow_completion_queue, error < 0 ? errno : error);
+}
+
 // ---- queue pairs ----
 
 Status LibibverbsPair::prepare(const QueuePairPath& path) {

@@ -16,6 +16,7 @@ class LibibverbsQueue final : public CompletionQueue {
   Status arm() override;
   [[nodiscard]] int descriptor() const override { return channel_->descriptor; }
   void take_events() override;
+  Status grow(std::uint32_t depth) override;
   [[nodiscard]] abi::Queue* handle() const { return queue_; }
 
  private:

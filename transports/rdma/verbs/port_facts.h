@@ -44,6 +44,7 @@ struct PortFacts {
   LinkLayer link_layer = LinkLayer::unspecified;
   std::uint32_t mtu = 1024;          // bytes of a packet's payload, as active now
   std::uint16_t lid = 0;             // InfiniBand only
+  bool needs_global_route = false;   // InfiniBand: several ports share its LID (virtual functions), so packets need a GID
   std::uint64_t rate_mbit = 0;       // 0: unknown
   std::vector<GidEntry> gids;        // valid entries only, ascending index
   std::vector<std::uint16_t> pkeys;  // by index; 0: the entry is not valid

@@ -35,6 +35,8 @@ class CompletionQueue {
   [[nodiscard]] virtual int descriptor() const = 0;
   // Takes the events that made the descriptor readable.
   virtual void take_events() = 0;
+  // It holds so many completions from now on, those that wait in it included. After a failure it is as it was.
+  virtual Status grow(std::uint32_t depth) = 0;
 };
 
 // A reliable connection between two queue pairs.
@@ -66,6 +68,10 @@ class VerbsDevice {
   virtual ~VerbsDevice() = default;
   [[nodiscard]] virtual Result<DeviceFacts> facts() = 0;  // asks the device again
   virtual Result<std::unique_ptr<MemoryRegion>> register_memory(std::byte* memory, std::size_t size) = 0;
+  // The same where the device may write in any order (relaxed ordering), which is faster on some hosts. A completion says as much
+  // as before: all bytes of its request, and of requests before it, are there. Not for memory of a GPU, whose flush counts on
+  // the order.
+  virtual Result<std::unique_ptr<MemoryRegion>> register_unordered(std::byte* memory, std::size_t size) = 0;
   virtual Result<std::unique_ptr<MemoryRegion>> register_dma_buf(const DmaBuf& memory) = 0;
   virtual Result<std::unique_ptr<CompletionQueue>> create_completion_queue(std::uint32_t depth) = 0;
   // Sends and receives complete on the same queue.

@@ -8,10 +8,10 @@ namespace seto::rdma {
 namespace {
 
 constexpr std::array<const char*, kVerbsCalls> kCallNames{
-    "ibv_get_device_list", "ibv_open_device", "ibv_query_device",     "ibv_query_port",      "ibv_query_gid_ex",
-    "ibv_query_pkey",      "ibv_alloc_pd",    "ibv_reg_mr",           "ibv_reg_dmabuf_mr",   "ibv_create_comp_channel",
-    "ibv_create_cq",       "ibv_create_qp",   "ibv_modify_qp (init)", "ibv_modify_qp (rtr)", "ibv_modify_qp (rts)",
-    "ibv_post_send",       "ibv_post_recv",   "ibv_poll_cq",          "ibv_req_notify_cq"};
+    "ibv_get_device_list", "ibv_open_device", "ibv_query_device", "ibv_query_port",       "ibv_query_gid_ex",
+    "ibv_query_pkey",      "ibv_alloc_pd",    "ibv_reg_mr",       "ibv_reg_dmabuf_mr",    "ibv_create_comp_channel",
+    "ibv_create_cq",       "ibv_resize_cq",   "ibv_create_qp",    "ibv_modify_qp (init)", "ibv_modify_qp (rtr)",
+    "ibv_modify_qp (rts)", "ibv_post_send",   "ibv_post_recv",    "ibv_poll_cq",          "ibv_req_notify_cq"};
 
 const char* advice_for(VerbsCall call, int error) {
   switch (call) {
@@ -41,6 +41,10 @@ const char* advice_for(VerbsCall call, int error) {
       if (error == ENOMEM)
         return "raise the limit of locked memory (ulimit -l unlimited), or use fewer processes: the device has no more objects";
       return "see dmesg for messages of the driver of this device";
+    case VerbsCall::grow_completion_queue:
+      if (error == ENOMEM)
+        return "raise the limit of locked memory (ulimit -l unlimited), or use fewer processes: the device has no more memory";
+      return "the driver of this device does not enlarge queues: data to further peers of it goes over TCP";
     case VerbsCall::prepare:
       return "see whether the port and its partition key are still there: ibv_devinfo -v";
     case VerbsCall::ready_to_receive:

@@ -19,6 +19,7 @@ enum class VerbsCall : std::uint8_t {
   register_dma_buf,
   create_channel,
   create_completion_queue,
+  grow_completion_queue,
   create_queue_pair,
   prepare,
   ready_to_receive,

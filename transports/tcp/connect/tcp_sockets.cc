@@ -16,7 +16,7 @@
 #include "src/net/traffic_class.h"
 #include "transports/peer_closed.h"
 #include "transports/tcp/flow/flight_limit.h"
-#include "transports/tcp/link/frame.h"
+#include "transports/tcp/frames/frame.h"
 #include "transports/tcp/link/routes.h"
 
 namespace seto::tcp {

@@ -35,6 +35,7 @@ class TcpTransport final : public Transport, private Endpoint {
   [[nodiscard]] int event_fd() const override { return domain_->descriptor(); }
   Moved progress() override { return domain_->pump(); }
   [[nodiscard]] bool unsent() const override { return domain_->unsent(); }
+  [[nodiscard]] bool sends_now() const override { return domain_->sends_now(); }
   void arm() override { domain_->prepare_to_sleep(); }
 
  private:

@@ -224,6 +224,7 @@ Moved Domain::pump() {
   look_at_input(moved);
   share_site_pace();
   bool unsent = false;
+  bool sends_now = false;
   on_rails_ = pipes_ != nullptr;
   bool any_rail = false;
   std::uint64_t look_ns = Link::kNever;
@@ -239,11 +240,12 @@ Moved Domain::pump() {
     on_rails_ = on_rails_ && (on_rail || !member.link->open() || member.link->broken() || !member.link->is_used());
     if (!member.link->unsent()) continue;
     unsent = true;
+    sends_now = sends_now || !member.link->only_waits();
     look_ns = std::min(look_ns, member.link->next_look_ns());
   }
   on_rails_ = on_rails_ && any_rail;
   set_alarm(look_ns);
-  set_unsent(unsent);
+  set_unsent(unsent, sends_now);
   return moved;
 }
 
@@ -330,10 +332,19 @@ Moved Domain::pump_ready() {
 }
 
 void Domain::note_output() {
-  set_unsent(std::any_of(links_.begin(), links_.end(), [](const Member& member) { return member.link->unsent(); }));
+  bool unsent = false;
+  bool sends_now = false;
+  for (const Member& member : links_) {
+    if (!member.link->unsent()) continue;
+    unsent = true;
+    sends_now = !member.link->only_waits();
+    if (sends_now) break;
+  }
+  set_unsent(unsent, sends_now);
 }
 
-void Domain::set_unsent(bool unsent) {
+void Domain::set_unsent(bool unsent, bool sends_now) {
+  sends_now_.store(sends_now, std::memory_order_release);
   const bool before = unsent_.exchange(unsent, std::memory_order_acq_rel);
   if (unsent && !before && on_output_) on_output_();
 }

@@ -51,6 +51,8 @@ class Domain final {
   Moved pump();
   // Output waits for room in a socket: a thread has to pump.
   [[nodiscard]] bool unsent() const { return unsent_.load(std::memory_order_acquire); }
+  // Not only because peers have not acknowledged everything, or because they are told later what has arrived.
+  [[nodiscard]] bool sends_now() const { return sends_now_.load(std::memory_order_acquire); }
   [[nodiscard]] bool empty() const { return count_.load(std::memory_order_relaxed) == 0; }
 
   // Readable when there is something to pump. Call prepare_to_sleep() before sleeping on it.
@@ -90,7 +92,7 @@ class Domain final {
   void look_at_input(Moved& moved);
   [[nodiscard]] bool looks_at_sockets();
   void share_site_pace();
-  void set_unsent(bool unsent);
+  void set_unsent(bool unsent, bool sends_now);
   Status watch(Member& member);
   [[nodiscard]] bool watch_socket(Member& member, std::size_t socket);
   void unwatch_socket(Member& member, std::size_t socket);
@@ -120,6 +122,7 @@ class Domain final {
   std::atomic<std::size_t> count_{0};  // of links_
   std::atomic<std::size_t> sockets_{0};
   std::atomic<bool> unsent_{false};
+  std::atomic<bool> sends_now_{false};
   std::atomic<bool> hurried_{false};
   std::function<void()> on_output_;
 };

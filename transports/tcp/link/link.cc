@@ -141,6 +141,8 @@ void Link::queue_opening(Socket& socket, const Entered& entered) {
 // An `open` frame belongs to the connection itself and is still read. If frames of the communicator may wait for sockets, the
 // peer must learn first what they belong to.
 void Link::leave(std::uint64_t peer_group) {
+  remote_.forget(peer_group);
+  while (const auto place = told_places_.take_of(peer_group)) end_writers(*place);
   peer_groups_.erase(peer_group);
   if (!needed_) {
     std::erase_if(entered_, [peer_group](const Entered& one) { return one.peer_group == peer_group; });
@@ -153,7 +155,7 @@ void Link::leave(std::uint64_t peer_group) {
       socket->at = nullptr;
 }
 
-Link::PeerGroup* Link::peer_group_of(std::uint64_t key) {
+EnteredGroup* Link::peer_group_of(std::uint64_t key) {
   const auto found = peer_groups_.find(key);
   return found == peer_groups_.end() ? nullptr : &found->second;
 }
@@ -171,10 +173,25 @@ void Link::queue(Outgoing outgoing) {
   if (const Status asked = opener_->need(); !asked.ok()) break_with(asked);
 }
 
-void Link::queue_urgent(const Frame& frame) {
+void Link::queue_urgent(const Frame& frame, const std::byte* payload, std::shared_ptr<resume::Lender> lender) {
   if (broken()) return;
   if (urgent_.size() >= kMostUrgent) return break_with(failure(Code::remote_error, "it does not read from its connection"));
-  urgent_.push({frame, nullptr, nullptr, nullptr});
+  urgent_.push({frame, payload, std::move(lender), nullptr});
+}
+
+bool Link::has_output() const {
+  return open() && (!waiting_.empty() || !urgent_.empty() || under_way_ > 0 || holds_encrypted() || has_more_to_keep());
+}
+
+bool Link::has_waiting() {
+  return !waiting_.empty() && may_send(kMostBeyond - kTellAfter) &&
+         (!continues() || kept_->may_send(waiting_.front().frame.length));
+}
+
+bool Link::has_next(Socket& socket, bool any) {
+  if (!socket.own.empty()) return true;
+  const bool takes = any && !stands_by(socket) && flow_of(socket).room > 0 && has_waiting();
+  return !socket.stalled && (has_pressing() || (takes && (rails() == 0 || route_of(waiting_.front()) == socket.route)));
 }
 
 Outgoing Link::next_of(Socket& socket) {
@@ -186,6 +203,7 @@ Outgoing Link::next_of(Socket& socket) {
     const std::uint64_t number = kept_->next_again();
     kept_->sent_again(number, socket.index);
     again.frame = kept_->header(number);
+    again.frame.flags |= kAgain;
     return again;
   }
   if (has_urgent()) return urgent_.pop();
@@ -218,6 +236,10 @@ void Link::fill(Socket& socket, bool any) {
 
 // Writes frames that the socket has taken, as far as the kernel has room. True: bytes moved.
 bool Link::write(Socket& socket) {
+  return socket.pipe.rail() != nullptr ? write_to_rail(socket) : write_bytes(socket, socket.taken);
+}
+
+bool Link::write_bytes(Socket& socket, std::size_t frames) {
   iovec parts[2 * kBatch];
   std::size_t count = 0;
   std::size_t skip = socket.written;
@@ -231,7 +253,7 @@ bool Link::write(Socket& socket) {
     wanted += size - skip;
     skip = 0;
   };
-  for (std::size_t i = 0; i < socket.taken; ++i) {
+  for (std::size_t i = 0; i < frames; ++i) {
     add(&socket.batch[i].frame, sizeof(Frame));
     if (socket.batch[i].frame.length == 0) continue;
     const std::byte* const payload = payload_for(socket, socket.batch[i]);
@@ -250,12 +272,16 @@ bool Link::write(Socket& socket) {
     return false;
   }
   if (socket.pipe.held() > 0) socket.full = true;
-  bytes_sent_.store(bytes_sent() + static_cast<std::uint64_t>(sent), std::memory_order_relaxed);
-  socket.unsent += static_cast<std::size_t>(sent);
-  socket.in_flight += static_cast<std::size_t>(sent);
-  pin_payloads(socket, static_cast<std::size_t>(sent));
-  wrote(socket, static_cast<std::size_t>(sent));
+  count_sent(socket, static_cast<std::size_t>(sent));
   return true;
+}
+
+void Link::count_sent(Socket& socket, std::size_t sent) {
+  bytes_sent_.store(bytes_sent() + sent, std::memory_order_relaxed);
+  socket.unsent += sent;
+  socket.in_flight += sent;
+  pin_payloads(socket, sent);
+  wrote(socket, sent);
 }
 
 void Link::wrote(Socket& socket, std::size_t bytes) {

@@ -26,8 +26,9 @@
 #include "transports/tcp/flow/route_flow.h"
 #include "transports/tcp/flow/socket_count.h"
 #include "transports/tcp/flow/way_choice.h"
+#include "transports/tcp/frames/frame.h"
+#include "transports/tcp/frames/places.h"
 #include "transports/tcp/link/fifo.h"
-#include "transports/tcp/link/frame.h"
 #include "transports/tcp/link/limits.h"
 #include "transports/tcp/link/link_socket.h"
 #include "transports/tcp/link/link_users.h"
@@ -83,10 +84,10 @@ class Link final {
   // The sockets that its opener has opened. Not after the connection broke.
   void take_sockets(std::vector<SecureStream> sockets);
 
-  // Adds a frame to the queue; flush() writes it. A broken connection ignores it. Urgent frames have no payload and overtake
-  // frames that no socket has taken; they do not cause sockets to be opened.
+  // Adds a frame to the queue; flush() writes it. A broken connection ignores it. Urgent frames are short and overtake frames
+  // that no socket has taken; they do not cause sockets to be opened.
   void queue(Outgoing outgoing);
-  void queue_urgent(const Frame& frame);
+  void queue_urgent(const Frame& frame, const std::byte* payload = nullptr, std::shared_ptr<resume::Lender> lender = nullptr);
   // Stops reading from a buffer whose frames count there. Frames that are not begun lose their payload, so that their messages
   // never become complete; the rest of a partly written frame is copied, and so are frames that are kept. Without memory for
   // that the link breaks: a call must end. False: a rail reads that memory, or it comes from a GPU: call again after a pump.
@@ -97,16 +98,20 @@ class Link final {
 
   // Stops writing to that memory: the rest of a payload that is being read into it is dropped.
   void turn_away(const std::byte* memory, std::size_t size);
+  // Lets the rails of the peer write payloads of that stream where they belong. True: a frame that says so waits.
+  bool tell_place(const Frame& stream, const Placement& wanted);
+  // The caller has taken that slice of the stream.
+  void end_place(const Frame& stream, Mark released);
 
   // Read and write as far as the sockets allow. True: bytes moved.
   bool receive();
   bool flush();
   // Something is to be written as soon as the sockets have room.
-  [[nodiscard]] bool has_output() const {
-    return open() && (!waiting_.empty() || !urgent_.empty() || under_way_ > 0 || holds_encrypted() || has_more_to_keep());
-  }
+  [[nodiscard]] bool has_output() const;
   // The same, or the peer has not acknowledged everything, or an acknowledgement waits for its time: a thread has to pump.
   [[nodiscard]] bool unsent() const { return has_output() || (open() && is_continuing()); }
+  // Then: only because of what the peer or this end has not acknowledged yet, and the link is near.
+  [[nodiscard]] bool only_waits() const;
   // Its frames have numbers that the peer acknowledges: it has several sockets, or continues.
   [[nodiscard]] bool numbered() const { return arrivals_ != nullptr; }
   // Its frames are kept until they are acknowledged, and its sockets may break.
@@ -178,9 +183,7 @@ class Link final {
   [[nodiscard]] std::size_t rails() const { return rails_.load(std::memory_order_relaxed); }
   [[nodiscard]] bool wants_rail(std::size_t path) const { return path_is_broken(path) && !is_offered(path); }
   // Null: it is broken.
-  [[nodiscard]] const BytePipe* rail(std::size_t path) const {
-    return sockets_[path]->live() ? sockets_[path]->pipe.rail() : nullptr;
-  }
+  [[nodiscard]] const BytePipe* rail(std::size_t path) const;
   [[nodiscard]] bool has_live_rail() const;
   // Long payloads go over rails, whose devices read that memory of a GPU.
   [[nodiscard]] bool rails_read(const std::byte* memory, std::size_t size) const;
@@ -199,9 +202,7 @@ class Link final {
   [[nodiscard]] bool has_offers() const { return offers_ > 0; }
   [[nodiscard]] bool is_offered(std::size_t path) const { return sockets_[path]->offered.valid(); }
   // The path is broken, nothing is offered for it, and it should have a socket.
-  [[nodiscard]] bool wants_path(std::size_t path) const {
-    return path < wanted_sockets() && path_is_broken(path) && !is_offered(path);
-  }
+  [[nodiscard]] bool wants_path(std::size_t path) const;
   void take_path(std::size_t path);
   // The path is broken for this end from now on.
   void drop_path(std::size_t path, const Status& reason);
@@ -238,16 +239,6 @@ class Link final {
 
   using Socket = LinkSocket;
   using Dry = LinkSocket::Dry;
-  struct PeerGroup {
-    Sink* sink = nullptr;
-    std::uint32_t member = 0;
-  };
-  // A communicator that entered before the sockets were open, or whose frames may go over a path that is opened later.
-  struct Entered {
-    std::uint64_t peer_group = 0;
-    std::uint32_t own = 0;
-    bool left = false;
-  };
 
   void add_sockets(std::vector<SecureStream> sockets);
   void add_spares();
@@ -316,6 +307,18 @@ class Link final {
   bool unpin_payloads(Socket& socket);
   void drop_pins(Socket& socket);
   [[nodiscard]] bool needs_pumps_for_rails() const;
+  // ---- payloads that rails write in place (link_places.cc) ----
+  [[nodiscard]] RailName name_of(const Socket& rail) const;
+  void grant(ToldPlaces::Place& place, Socket& rail, PlaceWords& words);
+  [[nodiscard]] Socket* writer_of(const ToldPlaces::Grant& grant);
+  void end_writers(const ToldPlaces::Place& place);
+  void end_rail(Socket& rail);
+  void end_writer_of(const Socket& socket);
+  Status take_from_place(Socket& socket);
+  Status hear_place(const Socket& socket);
+  [[nodiscard]] std::optional<BytePipe::RemotePlace> target_of(const Socket& rail, std::size_t taken) const;
+  bool write_to_rail(Socket& rail);
+  bool write_in_place(Socket& rail, BytePipe::RemotePlace target);
   // ---- routes ----
   // Frames go over the best route of which a socket is whole and does not stand still, or over all such routes.
   [[nodiscard]] std::size_t best_route() const;
@@ -341,10 +344,7 @@ class Link final {
   [[nodiscard]] bool may_send(std::uint64_t most) const { return !numbered() || sent() - acknowledged_ < most; }
   [[nodiscard]] std::uint64_t sent() const { return continues() ? kept_->sent() : sent_; }
   [[nodiscard]] bool has_urgent() const { return !urgent_.empty() && may_send(kMostBeyond - kKeptFree); }
-  [[nodiscard]] bool has_waiting() {
-    return !waiting_.empty() && may_send(kMostBeyond - kTellAfter) &&
-           (!continues() || kept_->may_send(waiting_.front().frame.length));
-  }
+  [[nodiscard]] bool has_waiting();
   // Frames to be sent again, or an acknowledgement that is due.
   [[nodiscard]] bool has_more_to_keep() const;
   [[nodiscard]] bool is_continuing() const;
@@ -352,14 +352,12 @@ class Link final {
   // The same, and no limit of bytes holds it back.
   [[nodiscard]] bool has_pressing() const { return owes_heard_ || has_urgent() || has_again(); }
   [[nodiscard]] bool has_again() const { return kept_ != nullptr && kept_->has_again(); }
-  [[nodiscard]] bool has_next(Socket& socket, bool any) {
-    if (!socket.own.empty()) return true;
-    const bool takes = any && !stands_by(socket) && flow_of(socket).room > 0 && has_waiting();
-    return !socket.stalled && (has_pressing() || (takes && (rails() == 0 || route_of(waiting_.front()) == socket.route)));
-  }
+  [[nodiscard]] bool has_next(Socket& socket, bool any);
   // `any`: also frames that wait in the queue. Of several routes only next_socket() says which one takes those.
   void fill(Socket& socket, bool any);
   bool write(Socket& socket);
+  bool write_bytes(Socket& socket, std::size_t frames);
+  void count_sent(Socket& socket, std::size_t sent);
   void wrote(Socket& socket, std::size_t bytes);
   static void take_back(Outgoing& outgoing, bool begun);
   void keep(Outgoing& outgoing, const Socket& socket);
@@ -377,7 +375,7 @@ class Link final {
   Outgoing next_of(Socket& socket);
   [[nodiscard]] Status check_number(std::uint64_t sequence) const;
   [[nodiscard]] Secret proof_of(std::uint64_t peer_group, std::uint32_t member) const;
-  [[nodiscard]] PeerGroup* peer_group_of(std::uint64_t key);
+  [[nodiscard]] EnteredGroup* peer_group_of(std::uint64_t key);
 
   std::vector<std::unique_ptr<Socket>> sockets_;  // changes once at most: while it is empty; with the spare places
   std::atomic<std::size_t> lasting_sockets_{0};   // of sockets_, once it does not change any more
@@ -429,7 +427,7 @@ class Link final {
   std::shared_ptr<PathDialer> dialer_;
   std::uint64_t without_path_since_ = 0;  // 0: there are some
   Status last_break_;                     // why the last path broke
-  bool paths_changed_ = false, took_from_sockets_ = false;
+  bool paths_changed_ = false, took_from_sockets_ = false, rails_end_ = false;
   std::size_t offers_ = 0;         // sockets that wait for take_path()
   std::size_t leaving_ = 0;        // sockets that leave_path() gave up, and look_after() has not reset yet
   std::uint32_t latest_in_ = 0;    // the path that brought the latest frame
@@ -437,10 +435,12 @@ class Link final {
   std::uint64_t progress_ns_ = 0;  // when acknowledged_ grew, or a path was left
   std::uint64_t looked_ns_ = 0;    // when look_for_stall() looked last
   std::array<std::uint64_t, kMostRoutes> works_since_ns_{};  // by route: when it had a socket again that is whole; 0: it has none
-  std::unordered_map<std::uint64_t, PeerGroup> peer_groups_;
+  std::unordered_map<std::uint64_t, EnteredGroup> peer_groups_;
   std::unordered_set<std::uint64_t> opened_;  // communicators that the peer opened with a valid proof
-  bool partly_ended_ = false;                 // the peer closed some of the sockets
-  std::uint64_t silent_since_ = 0;            // then: when look_after() first found no input of the others; 0: not yet
+  RemotePlaces remote_;
+  ToldPlaces told_places_;
+  bool partly_ended_ = false;       // the peer closed some of the sockets
+  std::uint64_t silent_since_ = 0;  // then: when look_after() first found no input of the others; 0: not yet
   std::atomic<bool> given_up_{false}, broken_{false};
   std::atomic<std::uint64_t> broken_since_{0};
   mutable std::mutex why_mutex_;

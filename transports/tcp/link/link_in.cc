@@ -26,6 +26,7 @@ constexpr std::uint64_t kPartlyEndedNs = 2'000'000'000;
 }  // namespace
 
 void Link::turn_away(const std::byte* memory, std::size_t size) {
+  while (const auto place = told_places_.take_within(memory, size)) end_writers(*place);
   const std::less<> before;
   for (const auto& socket : sockets_)
     if (socket->in_payload && socket->at != nullptr && !before(socket->at, memory) && before(socket->at, memory + size))
@@ -35,6 +36,7 @@ void Link::turn_away(const std::byte* memory, std::size_t size) {
 bool Link::receive() {
   bool moved = false;
   if (continues() && kept_ == nullptr) return false;
+  if (!told_places_.empty()) moved = receive_rails();  // what a rail has brought whole need not come again over a socket
   for (const auto& socket : sockets_) {
     if (broken()) break;
     if (socket->live()) moved = receive(*socket) || moved;
@@ -146,6 +148,10 @@ Status Link::digest_staging(Socket& socket) {
     std::memcpy(&socket.frame, socket.staging.data() + socket.begin, sizeof(Frame));
     socket.begin += sizeof(Frame);
     SETO_TRY(begin_frame(socket));
+    if (socket.frame.kind() == FrameKind::data && (socket.frame.flags & kInPlace) != 0) {
+      SETO_TRY(take_from_place(socket));
+      continue;
+    }
     const std::size_t there = std::min<std::size_t>(socket.end - socket.begin, socket.frame.length);
     if (socket.at != nullptr && there > 0) std::memcpy(socket.at, socket.staging.data() + socket.begin, there);
     socket.begin += there;
@@ -174,20 +180,22 @@ Status Link::begin_frame(Socket& socket) {
     return {};
   }
   if (frame.kind() == FrameKind::padding) return continues() && frame.sequence == 0 ? Status() : garbage("padding");
+  if (frame.kind() == FrameKind::place && (rails() == 0 || frame.length != sizeof(PlaceWords))) return garbage("a place");
   if (numbered()) {
+    if (rails() > 0) end_writer_of(socket);
     SETO_ASSIGN(const bool first, begin_copy(socket));
     if (!first) return {};
   } else {
     SETO_TRY(check_number(frame.sequence));
   }
-  if (frame.kind() == FrameKind::open) {
+  if (is_for_link(frame)) {
     socket.at = socket.own_words.data();
     return {};
   }
   if (frame.kind() == FrameKind::rate || frame.kind() == FrameKind::sockets)
     return frame.length == 0 ? Status() : garbage("a payload in a frame that has none");
   if (opened_.count(frame.peer_group) == 0) return garbage("frames of a communicator that was not opened");
-  if (PeerGroup* const peer_group = peer_group_of(frame.peer_group)) {
+  if (EnteredGroup* const peer_group = peer_group_of(frame.peer_group)) {
     SETO_ASSIGN(socket.at, peer_group->sink->place(peer_group->member, frame));
   }
   return {};
@@ -204,8 +212,9 @@ Result<bool> Link::begin_copy(Socket& socket) {
   const Socket& other = *sockets_[begun.with];
   Frame same = other.frame;
   same.acknowledged = frame.acknowledged;
+  same.flags = static_cast<std::uint8_t>((same.flags & ~kOfThisSending) | (frame.flags & kOfThisSending));
   if (std::memcmp(&same, &frame, sizeof frame) != 0) return garbage("two frames with one number");
-  socket.at = frame.kind() == FrameKind::open ? socket.own_words.data() : other.at;
+  socket.at = is_for_link(frame) ? socket.own_words.data() : other.at;
   return false;
 }
 
@@ -257,17 +266,18 @@ Status Link::end_frame(Socket& socket) {
     latest_in_ = socket.index;
     SETO_ASSIGN(const bool counts, end_copy(socket));
     if (!counts) return {};
-    if (continues() && (frame.flags & kTellHeard) != 0) policy_.tell_again();
+    if (continues() && frame.kind() == FrameKind::data && (frame.flags & kTellHeard) != 0) policy_.tell_again();
   } else {
     heard_ = frame.sequence;
   }
   if (frame.kind() == FrameKind::open) return hear_opening(socket);
+  if (frame.kind() == FrameKind::place) return hear_place(socket);
   if (frame.kind() == FrameKind::rate) return hear_rate(frame);
   if (frame.kind() == FrameKind::sockets) {
     hear_sockets(frame);
     return {};
   }
-  if (PeerGroup* const peer_group = peer_group_of(frame.peer_group))
+  if (EnteredGroup* const peer_group = peer_group_of(frame.peer_group))
     return peer_group->sink->arrived(peer_group->member, frame, socket.at);
   return {};
 }

@@ -146,6 +146,10 @@ bool Link::is_continuing() const {
                               without_path_since_ != 0 || offers_ > 0 || leaving_ > 0 || needs_pumps_for_rails());
 }
 
+bool Link::only_waits() const {
+  return !far() && !has_output() && without_path_since_ == 0 && offers_ == 0 && leaving_ == 0 && !needs_pumps_for_rails();
+}
+
 void Link::tell_heard_now() {
   if (policy_.due_ns() != resume::AcknowledgementPolicy::kNever) policy_.tell_again();
 }
@@ -259,8 +263,8 @@ void Link::look_for_paths(const Status& reason) {
 void Link::empty_path(Socket& socket) {
   drop_pins(socket);
   const resume::Arrivals::Half half = arrivals_->path_broke(socket.index);
-  const PeerGroup* const peer_group = peer_group_of(socket.frame.peer_group);
-  const bool is_own = socket.frame.kind() == FrameKind::open || socket.frame.kind() == FrameKind::heard;
+  const EnteredGroup* const peer_group = peer_group_of(socket.frame.peer_group);
+  const bool is_own = is_for_link(socket.frame) || socket.frame.kind() == FrameKind::heard;
   if (half.abandoned && socket.at != nullptr && !is_own && peer_group != nullptr)
     peer_group->sink->unplace(peer_group->member, socket.frame, socket.at);
   socket.in_payload = false;
@@ -274,6 +278,8 @@ void Link::empty_path(Socket& socket) {
   if (kept_ != nullptr) kept_->path_broke(socket.index);
   policy_.tell_again();
 }
+
+bool Link::wants_path(std::size_t path) const { return path < wanted_sockets() && path_is_broken(path) && !is_offered(path); }
 
 void Link::drop_path(std::size_t path, const Status& reason) {
   if (!broken() && continues() && sockets_[path]->live()) path_broke(*sockets_[path], reason);

@@ -163,6 +163,8 @@ void Link::add_rails() {
 
 bool Link::is_used() const { return heard() > 0 || (kept_ != nullptr && (acknowledged_ > 0 || !kept_->all_acknowledged())); }
 
+const BytePipe* Link::rail(std::size_t path) const { return sockets_[path]->live() ? sockets_[path]->pipe.rail() : nullptr; }
+
 bool Link::has_live_rail() const {
   return std::any_of(sockets_.end() - static_cast<std::ptrdiff_t>(open() ? rails() : 0), sockets_.end(),
                      [](const auto& socket) { return socket->live(); });
@@ -186,6 +188,7 @@ bool Link::receive_rails() {
     moved = unpin_payloads(*sockets_[path]) || moved;
     if (sockets_[path]->live()) moved = receive(*sockets_[path]) || moved;
   }
+  rails_end_ = false;
   return moved;
 }
 
@@ -262,9 +265,9 @@ void Link::end_rails() {
   if (!broken()) look_for_paths(closed_by_peer());
 }
 
-// One is set up, or the sockets have ended and the rails have not.
+// One is set up or was ended, or the sockets have ended and the rails have not.
 bool Link::needs_pumps_for_rails() const {
-  return (rail_opener_ != nullptr && rail_opener_->busy()) || (partly_ended_ && rails() > 0);
+  return (rail_opener_ != nullptr && rail_opener_->busy()) || (partly_ended_ && rails() > 0) || rails_end_;
 }
 
 // Only with the lock of the domain, which a link need not outlive.

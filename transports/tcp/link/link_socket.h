@@ -8,8 +8,8 @@
 #include "transports/resume/heard.h"
 #include "transports/resume/path_movement.h"
 #include "transports/resume/pinned_frames.h"
+#include "transports/tcp/frames/frame.h"
 #include "transports/tcp/link/fifo.h"
-#include "transports/tcp/link/frame.h"
 #include "transports/tcp/link/link_users.h"
 #include "transports/tcp/link/path_pipe.h"
 

@@ -11,7 +11,7 @@
 #include "src/net/tls/secure_stream.h"
 #include "transports/resume/payload_retention.h"
 #include "transports/tcp/flow/way_choice.h"
-#include "transports/tcp/link/frame.h"
+#include "transports/tcp/frames/frame.h"
 
 namespace seto::resume {
 class CopyMemory;
@@ -60,6 +60,18 @@ class Sink {
   virtual void unplace(std::uint32_t member, const Frame& frame, std::byte* at) { (void)member, (void)frame, (void)at; }
   // The window of the link to that member has grown (Link::pipe).
   virtual void pipe_grew(std::uint32_t member) { (void)member; }
+};
+
+// A communicator as its link knows it, by number.
+struct EnteredGroup {
+  Sink* sink = nullptr;
+  std::uint32_t member = 0;
+};
+// One that entered before the sockets were open, or whose frames may go over a path that is opened later.
+struct Entered {
+  std::uint64_t peer_group = 0;
+  std::uint32_t own = 0;
+  bool left = false;
 };
 
 // Opens the sockets of a link when they are needed. Called with the domain's lock held; neither blocks nor calls the link back.

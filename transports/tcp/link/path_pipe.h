@@ -41,6 +41,16 @@ class PathPipe final {
   // As BytePipe: the bytes of a rail that were accepted, and of those the ones whose memory it reads no more.
   [[nodiscard]] std::uint64_t accepted() const { return rail_ != nullptr ? rail_->accepted() : 0; }
   [[nodiscard]] std::uint64_t released() const { return rail_ != nullptr ? rail_->released() : 0; }
+  [[nodiscard]] std::optional<BytePipe::OpenPlace> open_place(std::byte* memory, std::size_t size) {
+    return rail_ != nullptr ? rail_->open_place(memory, size) : std::nullopt;
+  }
+  void close_place(std::uint32_t name) {
+    if (rail_ != nullptr) rail_->close_place(name);
+  }
+  [[nodiscard]] ssize_t write_in_place(std::span<const std::byte> head, std::span<const std::byte> body,
+                                       BytePipe::RemotePlace place) {
+    return rail_->write_in_place(head, body, place);
+  }
   [[nodiscard]] std::string failure_text(int error) const {
     return rail_ != nullptr ? rail_->why() : socket_.failure_text(error);
   }

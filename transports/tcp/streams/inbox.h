@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "src/base/result.h"
-#include "transports/tcp/link/frame.h"
+#include "transports/tcp/frames/frame.h"
 #include "transports/tcp/link/receive_buffers.h"
 #include "transports/tcp/streams/message_table.h"
 #include "transports/transport.h"
@@ -71,6 +71,11 @@ class InStream final {
 
   // Messages of that digest whose first byte has not arrived are received into that placement.
   void want(const Placement& placement, std::uint32_t digest);
+  // Slices of that operation that the caller has taken, if their messages were wanted.
+  [[nodiscard]] std::uint64_t taken(std::uint64_t operation) const {
+    const Wanted& wanted = wanted_[operation % wanted_.size()];
+    return wanted.where.operation == operation ? wanted.released : 0;
+  }
   // Ends the placement of the operation and returns it. The caller stops sockets that read into it.
   Placement displace(std::uint64_t operation);
 

@@ -15,6 +15,8 @@ constexpr std::uint64_t kFarSlots = std::uint64_t{4} << 20;
 // Credit of a stream is returned in so many parts of its window.
 constexpr std::uint64_t kNearStreamParts = 2;
 constexpr std::uint64_t kFarStreamParts = 8;
+// The destination of fewer bytes is not told to the sender: most of them have left it before it could know.
+constexpr std::uint64_t kWorthTelling = std::uint64_t{128} << 10;
 
 }  // namespace
 
@@ -286,10 +288,29 @@ void TcpReceiver::disagree(Mark mark, const std::string& what) {
                                address_.sender, static_cast<unsigned long long>(operation_of(mark)), what.c_str()));
 }
 
+Frame TcpReceiver::frame_of(FrameKind kind) const {
+  Frame frame = peer_group_.frame_of(kind);
+  frame.digest = geometry_.digest;
+  frame.port = address_.port;
+  frame.group = address_.group;
+  return frame;
+}
+
+void TcpReceiver::place(const Placement& placement) {
+  stream_.want(placement, geometry_.digest);
+  Link& link = *peer_group_.link(address_.sender);
+  const bool all_taken = stream_.taken(placement.operation) * placement.stride >= placement.size;
+  if (link.rails() == 0 || placement.size < kWorthTelling || all_taken) return;
+  const std::lock_guard lock(peer_group_.setup_.domain->lock());
+  if (link.tell_place(frame_of(FrameKind::place), placement)) peer_group_.push_out(link);
+}
+
 void TcpReceiver::displace(std::uint64_t operation) {
   const std::lock_guard lock(peer_group_.setup_.domain->lock());
   const Placement over = stream_.displace(operation);
-  if (over.size > 0) peer_group_.link(address_.sender)->turn_away(over.first, over.size);
+  if (over.size == 0) return;
+  peer_group_.link(address_.sender)->turn_away(over.first, over.size);
+  peer_group_.setup_.domain->note_output();  // rails may have ended
 }
 
 // Reports the release to the sender if the sender may have to wait for it, in steps of a part of the credit.
@@ -300,13 +321,12 @@ void TcpReceiver::release(Mark mark) {
   const std::uint64_t taken = slice_of(mark) + 1;
   const std::uint64_t granted = slices_ahead(geometry_, stream_.window());
   Link& link = *peer_group_.link(address_.sender);
+  if (link.rails() > 0) link.end_place(frame_of(FrameKind::place), mark);
   const std::uint64_t step = std::max<std::uint64_t>(1, granted / (link.far() ? kFarStreamParts : kNearStreamParts));
   if (geometry_.slices <= granted || taken % step != 0 || taken >= geometry_.slices) return;
-  Frame frame = peer_group_.frame_of(FrameKind::credit);
+  Frame frame = frame_of(FrameKind::credit);
   frame.mark = mark + 1;
   frame.offset = static_cast<std::uint32_t>(granted);
-  frame.port = address_.port;
-  frame.group = address_.group;
   link.queue_urgent(frame);
   peer_group_.push_out(link);
 }

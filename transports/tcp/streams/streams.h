@@ -127,10 +127,11 @@ class TcpReceiver final : public ReceiveStream, private SizedReceiver, private P
 
  private:
   bool has_size(Mark mark, std::size_t size) override;
-  void place(const Placement& placement) override { stream_.want(placement, geometry_.digest); }
+  void place(const Placement& placement) override;
   void displace(std::uint64_t operation) override;
 
   void disagree(Mark mark, const std::string& what);
+  [[nodiscard]] Frame frame_of(FrameKind kind) const;
 
   TcpPeerGroup& peer_group_;
   StreamAddress address_;

@@ -44,6 +44,7 @@ TcpPeerGroup::~TcpPeerGroup() {
   const std::lock_guard lock(setup_.domain->lock());
   for (const auto& each : setup_.links)
     if (each != nullptr) each->leave(setup_.number);
+  setup_.domain->note_output();  // rails may have ended
   for (std::uint32_t member = 0; member < members(); ++member)
     if (link(member) != nullptr) discharge(member, peers_[member].charged);
   for (const Peer& peer : peers_) setup_.domain->windows().give_back(peer.reserved);
@@ -308,7 +309,7 @@ void TcpPeerGroup::pipe_grew(std::uint32_t member) {
 }
 
 Status TcpPeerGroup::hear_window(std::uint32_t member, const Frame& frame) {
-  if (frame.flags == kOfMessages) {
+  if ((frame.flags & kOfMessages) != 0) {
     peers_[member].pair_window = std::max(peers_[member].pair_window, frame.mark);
     return {};
   }

@@ -12,7 +12,6 @@
 #include <thread>
 #include <utility>
 
-#include "src/core/device_memory/memory/device_arena.h"
 #include "src/core/device_memory/workspaces.h"
 #include "src/net/local_socket.h"
 
@@ -86,10 +85,12 @@ Status LentWindows::begin_trial() {
   return driver.stream_wait_value32(waiting_, there, 1U, cuda::kWaitGreaterOrEqual);
 }
 
-// The driver does for all allocations of a kind what it does for one.
+// The driver does for all allocations of a kind what it does for one. A reader may have mapped the plain memory for another
+// communicator, or a larger block of the driver of which it is a part: then the trial says less.
 Status LentWindows::try_out(Deadline until) {
   const Deadline soon = until.sooner_ms(kTrialMs);
-  SETO_TRY(try_memory({.number = ~std::uint64_t{0}, .begin = setup_.trial, .size = DeviceArena::kPiece}, soon));
+  SETO_ASSIGN(const DevicePointer plain, setup_.gpu->plain_memory());
+  SETO_TRY(try_memory({.number = ~std::uint64_t{0}, .begin = plain, .size = GpuContext::kPlainMemory}, soon));
   Memory created{.number = ~std::uint64_t{1}, .size = 1};  // without an address here, because giving one back waits for kernels
   SETO_ASSIGN(created.handle, DeviceAllocations::create(*setup_.gpu, created.size));
   if (created.handle == 0) return {};
@@ -176,7 +177,7 @@ Result<const LentWindows::Window*> LentWindows::window_of(const Memory& memory) 
 Result<std::vector<Address>> LentWindows::offer(const Memory& memory, Deadline until) {
   const cuda::Driver& driver = setup_.gpu->driver();
   ImportRequest request{.number = memory.number, .size = memory.size};
-  int number = -1;
+  PrivateFd file;
   if (memory.handle == 0) {
     request.kind = ImportRequest::Kind::map_handle;
     const DriverCode code = driver.ipc_get_mem_handle.code(&request.handle, memory.begin);
@@ -184,11 +185,10 @@ Result<std::vector<Address>> LentWindows::offer(const Memory& memory, Deadline u
       return failure(Code::unavailable, "%s", std::string(driver.ipc_get_mem_handle.failed(code).text()).c_str());
   } else {
     request.kind = ImportRequest::Kind::map_file;
-    const DriverCode code = driver.mem_export.code(&number, memory.handle, cuda::HandleType::posix_file_descriptor, 0);
-    if (code != DriverCode::success)
-      return failure(Code::unavailable, "%s", std::string(driver.mem_export.failed(code).text()).c_str());
+    Result<PrivateFd> exported = DeviceAllocations::descriptor_of(*setup_.gpu, memory.handle);
+    if (!exported.ok()) return failure(Code::unavailable, "%s", std::string(exported.status().text()).c_str());
+    file = std::move(exported).value();
   }
-  const Fd file(number);
   for (const Reader& reader : readers_) {
     request.device = reader.device;
     const Status sent = send_import_request(reader.socket.get(), request, file.get(), until);

@@ -28,9 +28,6 @@ class LentWindows final : public DeviceAllocations::Observer {
     std::shared_ptr<GpuContext> gpu;
     Rank rank = 0;
     std::span<const RankStatement> statements;
-    // An allocation of cuMemAlloc of DeviceArena::kPiece bytes, that no call has lent. A driver may share a larger block of which
-    // it is a part, perhaps one that a reader has mapped before: then the trial says less. Its content does not matter.
-    cuda::DevicePointer trial = 0;
     std::function<bool()> is_hopeless;  // the communicator has failed: nothing is waited for any more
   };
   // All ranks call it: they try whether each can read the buffers of all others. Empty: they can. Else why not. `made` keeps what

@@ -1,9 +1,10 @@
 #include "src/core/device_memory/memory/device_allocations.h"
 
+#include <fcntl.h>
+
 #include <iterator>
 #include <string>
 #include <utility>
-#include <vector>
 
 namespace seto {
 namespace {
@@ -20,21 +21,6 @@ cuda::AllocationProperties properties_on(const GpuContext& gpu) {
   return {.handle_types = cuda::HandleType::posix_file_descriptor, .location = {.id = gpu.device()}};
 }
 
-// The GPUs of the process that can read memory of this one.
-std::vector<cuda::MemoryAccess> readers_of(const GpuContext& gpu) {
-  const cuda::Driver& driver = gpu.driver();
-  std::vector<cuda::MemoryAccess> readers = {{.location = {.id = gpu.device()}}};
-  int count = 0;
-  if (driver.device_get_count.code(&count) != DriverCode::success) return readers;
-  for (int device = 0; device < count; ++device) {
-    int reaches = 0;
-    if (device != gpu.device() && driver.device_can_access_peer.code(&reaches, device, gpu.device()) == DriverCode::success &&
-        reaches != 0)
-      readers.push_back({.location = {.id = device}});
-  }
-  return readers;
-}
-
 void unmap(const DeviceAllocations::Allocation& allocation, bool is_mapped) {
   const cuda::Driver& driver = allocation.gpu->driver();
   if (is_mapped) static_cast<void>(driver.mem_unmap.code(allocation.begin, allocation.size));
@@ -49,11 +35,28 @@ DeviceAllocations& DeviceAllocations::of_process() {
   return *only;
 }
 
+bool DeviceAllocations::gives_files(const GpuContext& gpu) {
+  return has(gpu, DeviceAttribute::virtual_memory_management) && has(gpu, DeviceAttribute::posix_file_descriptor_handles);
+}
+
+std::vector<cuda::MemoryAccess> DeviceAllocations::readers_of(const GpuContext& gpu) {
+  const cuda::Driver& driver = gpu.driver();
+  std::vector<cuda::MemoryAccess> readers = {{.location = {.id = gpu.device()}}};
+  int count = 0;
+  if (driver.device_get_count.code(&count) != DriverCode::success) return readers;
+  for (int device = 0; device < count; ++device) {
+    int reaches = 0;
+    if (device != gpu.device() && driver.device_can_access_peer.code(&reaches, device, gpu.device()) == DriverCode::success &&
+        reaches != 0)
+      readers.push_back({.location = {.id = device}});
+  }
+  return readers;
+}
+
 Result<cuda::MemoryHandle> DeviceAllocations::create(const GpuContext& gpu, std::size_t& size) {
   const cuda::Driver& driver = gpu.driver();
   cuda::MemoryHandle handle = 0;
-  if (!has(gpu, DeviceAttribute::virtual_memory_management) || !has(gpu, DeviceAttribute::posix_file_descriptor_handles))
-    return handle;
+  if (!gives_files(gpu)) return handle;
   const cuda::AllocationProperties properties = properties_on(gpu);
   std::size_t piece = 0;
   SETO_TRY(driver.mem_get_granularity(&piece, &properties, cuda::Granularity::minimum));
@@ -63,6 +66,16 @@ Result<cuda::MemoryHandle> DeviceAllocations::create(const GpuContext& gpu, std:
   if (code != DriverCode::success) return driver.mem_create.failed(code);
   size = whole;
   return handle;
+}
+
+// The driver's manual does not say whether the descriptor is closed on exec.
+Result<PrivateFd> DeviceAllocations::descriptor_of(const GpuContext& gpu, cuda::MemoryHandle handle) {
+  int number = -1;
+  SETO_TRY(gpu.driver().mem_export(&number, handle, cuda::HandleType::posix_file_descriptor, 0));
+  Fd file(number);
+  if (fcntl(file.get(), F_SETFD, FD_CLOEXEC) != 0)
+    return system_failure(Code::unavailable, "a descriptor of memory of GPU %d cannot be used", gpu.device());
+  return PrivateFd(std::move(file));
 }
 
 // Gives the memory an address, or releases it.

@@ -6,7 +6,9 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <vector>
 
+#include "src/base/fork.h"
 #include "src/core/device_memory/gpu_context.h"
 
 namespace seto {
@@ -32,9 +34,17 @@ class DeviceAllocations final {
 
   static DeviceAllocations& of_process();
 
+  // The driver gives file descriptors for memory of this GPU.
+  static bool gives_files(const GpuContext& gpu);
+  // The GPUs of the process that can read memory of this one.
+  static std::vector<cuda::MemoryAccess> readers_of(const GpuContext& gpu);
   // Memory of at least so many bytes that other processes can map, without an address here. 0: the driver gives no file
   // descriptors for memory. Its context is current.
   static Result<cuda::MemoryHandle> create(const GpuContext& gpu, std::size_t& size);
+
+  // A descriptor of such memory, or of a multicast object, for other processes. It is closed in programs that this process
+  // executes, and in its forked children.
+  static Result<PrivateFd> descriptor_of(const GpuContext& gpu, cuda::MemoryHandle handle);
 
   Result<cuda::DevicePointer> allocate(std::shared_ptr<GpuContext> gpu, std::size_t size);
   // Waits for the kernels of the GPU, as cuMemFree does. Refused where the driver cannot wait because a stream is being captured.

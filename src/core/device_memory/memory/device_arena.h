@@ -37,8 +37,8 @@ class DeviceArena final {
   Result<cuda::DevicePointer> allocate(std::size_t size);
   // Takes the first piece, which would else be taken while kernels run.
   Status prepare();
-  // After prepare(): kPiece bytes that are an allocation of their own.
-  [[nodiscard]] cuda::DevicePointer first_piece() const { return pieces_.front(); }
+  // In place of that: the first piece is memory of the caller, which lives longer.
+  void begin_with(cuda::DevicePointer begin, std::size_t size) { free_.emplace(begin, size); }
   // At least so many bytes, at an address that may change. What was given before stays valid until the end.
   Result<std::uint64_t> grow(GrowingMemory& memory, std::size_t size);
   // For the next allocations.

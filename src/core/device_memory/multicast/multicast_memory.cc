@@ -104,9 +104,7 @@ Status MulticastMemory::create_object() {
   SETO_TRY(driver_.multicast_get_granularity(&unit, &properties, cuda::Granularity::minimum));
   size_ = properties.size = (kernels::kMulticastMemory + unit - 1) / unit * unit;
   SETO_TRY(driver_.multicast_create(&object_, &properties));
-  int number = -1;
-  SETO_TRY(driver_.mem_export(&number, object_, HandleType::posix_file_descriptor, 0));
-  file_ = Fd(number);
+  SETO_ASSIGN(file_, DeviceAllocations::descriptor_of(*gpu_, object_));
   SETO_ASSIGN(listener_, listen_local(socket_name_, SocketKind::packets));
   return {};
 }

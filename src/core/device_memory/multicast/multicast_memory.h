@@ -70,7 +70,7 @@ class MulticastMemory final {
   bool is_bound_ = false;
   Mapping own_, all_;
   PrivateFd listener_;  // rank 0: with the descriptor of the object, until all have it
-  Fd file_;
+  PrivateFd file_;
 };
 
 }  // namespace seto

@@ -27,8 +27,9 @@ enum class FrameKind : std::uint8_t {
   rate,          // the connection carries `mark` bytes a second from the sender, whose round trip is `size` us; also its own
   sockets,       // the sender wants `mark` sockets to be open; also its own
   padding,       // nothing: its bytes widen the window of a socket, or ask whether its path works; also its own
+  place,         // where rails may write payloads of a stream: PlaceWords (places.h)
 };
-inline constexpr std::uint8_t kLastFrameKind = static_cast<std::uint8_t>(FrameKind::padding);
+inline constexpr std::uint8_t kLastFrameKind = static_cast<std::uint8_t>(FrameKind::place);
 
 // Frames of one connection travel over at most so many sockets.
 inline constexpr std::uint32_t kMostSockets = kMostSocketsOfAPair;
@@ -41,10 +42,20 @@ inline constexpr std::size_t kStripe = std::size_t{64} << 10;
 // Asks the receiver to report when it has completed the operation (the one of `mark`), because it sends no data that would carry
 // the number.
 inline constexpr std::uint8_t kTellProgress = 1;
-// The sender keeps the memory of this frame until it is acknowledged: the receiver tells at once that it has come.
-inline constexpr std::uint8_t kTellHeard = 4;
-// The window is that of messages between two members.
+// In a window: it is that of messages between two members.
 inline constexpr std::uint8_t kOfMessages = 2;
+// In a frame of data: the sender keeps its memory until it is acknowledged, so the receiver tells at once that it has come.
+inline constexpr std::uint8_t kTellHeard = 2;
+// The payload does not follow: a rail has written it to the place that was told for it.
+inline constexpr std::uint8_t kInPlace = 4;
+// The frame comes again.
+inline constexpr std::uint8_t kAgain = 8;
+// The rail of that attempt has taken the payload for its place, and may still write it there. Attempts that are 15 apart look
+// alike: then a rail is ended that need not be.
+constexpr std::uint8_t written_by(std::uint32_t attempt) { return static_cast<std::uint8_t>(((attempt - 1) % 15 + 1) << 4); }
+inline constexpr std::uint8_t kWriter = 0xf0;
+// A frame that comes again may differ in these.
+inline constexpr std::uint8_t kOfThisSending = kInPlace | kAgain | kWriter;
 
 struct Frame {
   std::uint32_t magic = kFrameMagic;
@@ -76,6 +87,9 @@ struct Frame {
   }
 };
 static_assert(sizeof(Frame) == 64);
+
+// The link itself reads its payload, though it is of a communicator and has a number.
+inline bool is_for_link(const Frame& frame) { return frame.kind() == FrameKind::open || frame.kind() == FrameKind::place; }
 
 // Malformed input. The connection is closed.
 inline Status garbage(const char* what) {
