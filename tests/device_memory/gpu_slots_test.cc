@@ -94,6 +94,21 @@ TEST_F(GpuSlotsOnHost, ACopyThatFailsSaysWhatToDo) {
   }
 }
 
+TEST_F(GpuSlotsOnHost, ComeToTheHostWhileTheProgramCapturesAStream) {
+  begin();
+  ASSERT_FALSE(HasFatalFailure());
+  const cuda::Stream stream = make_stream();
+  ASSERT_TRUE(ok(driver().stream_begin_capture(stream, cuda::CaptureMode::global)));
+  copy->begin(std::vector<SlotCopy::Part>{{kPlace, kSize}});
+  EXPECT_TRUE(ok(bring().status()));
+  cuda::Graph graph = nullptr;
+  EXPECT_TRUE(ok(driver().stream_end_capture(stream, &graph))) << "a call of the copy has ended the capture";
+  if (graph != nullptr) {
+    EXPECT_TRUE(ok(driver().graph_destroy(graph)));
+  }
+  EXPECT_TRUE(ok(driver().stream_destroy(stream)));
+}
+
 // Registered by dma-buf, and read at the addresses of the GPU, for the device that a trial has shown to do so.
 TEST_F(GpuSlotsOnHost, AreRegisteredForTheDevicesOfTheTrialOnly) {
   begin();
@@ -115,9 +130,8 @@ TEST_F(GpuSlotsOnHost, AreRegisteredForTheDevicesOfTheTrialOnly) {
 TEST_F(GpuSlotsOnHost, EachCallOfTheDriverMayFail) {
   start();
   ASSERT_FALSE(HasFatalFailure());
-  for (const char* const call :
-       {"cuMemGetAllocationGranularity", "cuMemCreate", "cuMemAddressReserve", "cuMemMap", "cuMemSetAccess", "cuMemHostAlloc",
-        "cuCtxGetStreamPriorityRange", "cuStreamCreateWithPriority", "cuMemGetHandleForAddressRange"}) {
+  for (const char* const call : {"cuMemAlloc", "cuMemHostAlloc", "cuCtxGetStreamPriorityRange", "cuStreamCreateWithPriority",
+                                 "cuMemGetHandleForAddressRange"}) {
     inject(std::string(call) + ":801");
     const auto made = GpuSlotMemory::create(setup());
     ASSERT_FALSE(made.ok()) << call;
@@ -132,7 +146,7 @@ TEST_F(GpuSlotsOnHost, AreNotMadeWithoutADevice) {
   ASSERT_FALSE(HasFatalFailure());
   Config config;
   config.rdma = "off";
-  EXPECT_EQ(gpu_slots_for_messages(driver(), 0, context(), config), nullptr);
+  EXPECT_FALSE(gpu_slots_for_messages(driver(), 0, context(), config).has_value());
 }
 
 }  // namespace

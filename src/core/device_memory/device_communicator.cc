@@ -75,9 +75,8 @@ Status DeviceCommunicator::make_parts(const std::vector<RankStatement>& statemen
   SETO_ASSIGN(parts_->launches, Launches::create(*gpu_, control_->order(), blocks, among, this));
   if (pairs_.any()) {  // also where this rank reaches all others: operations have the same numbers on all ranks
     SETO_ASSIGN(parts_->staging, Staging::create(gpu_->driver()));
-    parts_->slots = gpu_slots_for_messages(gpu_->driver(), gpu_->device(), gpu_->handle(), control_->config());
-    SETO_ASSIGN(relay_,
-                Relay::create(*control_, *parts_->staging, parts_->slots.get(), [] { LaunchWatcher::of_process().wake(); }));
+    SETO_ASSIGN(relay_, Relay::create(*control_, *parts_->staging, [] { LaunchWatcher::of_process().wake(); }));
+    wanted_slots_ = gpu_slots_for_messages(gpu_->driver(), gpu_->device(), gpu_->handle(), control_->config());
     parts_->launches->follow(*relay_);
   }
   // In one process, the addresses of all GPUs differ, and each reaches the memory of those to which it has peer access.
@@ -250,6 +249,7 @@ void DeviceCommunicator::fail_without_memory() {
 Status DeviceCommunicator::add(const Call& call, cuda::Stream stream, std::uint64_t capture) {
   SETO_TRY(check(call, control_->rank(), control_->ranks()));
   SETO_TRY(check_buffers(*gpu_, call, control_->rank(), control_->ranks()));
+  if (wanted_slots_) take_gpu_slots(wanted_slots_, parts_->slots, *relay_);
   SETO_ASSIGN(std::shared_ptr<DeviceShape> shape, parts_->shapes->find(call, parts_->launches->ended()));
   SETO_ASSIGN(shape, parts_->multicast->find(call, shape, parts_->launches->ended()));
   SETO_TRY(parts_->launches->make_room(*shape, stream, capture));

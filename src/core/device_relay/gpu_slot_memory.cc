@@ -7,6 +7,11 @@
 #include "src/device/cuda/direct_access.h"
 
 namespace seto {
+namespace {
+
+constexpr std::size_t kGpuPage = std::size_t{64} << 10;  // in which GPUs hand memory to other devices
+
+}  // namespace
 
 Result<std::unique_ptr<GpuSlotMemory>> GpuSlotMemory::create(Setup setup) {
   std::unique_ptr<GpuSlotMemory> made(new GpuSlotMemory(std::move(setup)));
@@ -16,8 +21,11 @@ Result<std::unique_ptr<GpuSlotMemory>> GpuSlotMemory::create(Setup setup) {
   return made;
 }
 
+// As the memory of the trial was made. Memory of cuMemCreate would have to be mapped, which may wait for kernels.
 Status GpuSlotMemory::allocate() {
-  SETO_TRY(map());
+  SETO_TRY(driver_.mem_alloc(&address_, size_));
+  if (address_ % kGpuPage != 0 || size_ % kGpuPage != 0)
+    return failure(Code::unavailable, "the driver gave memory that does not begin with a page of the GPU");
   void* host = nullptr;
   SETO_TRY(driver_.mem_host_alloc(&host, size_, cuda::kHostAllocPortable));
   host_ = static_cast<std::byte*>(host);
@@ -26,23 +34,6 @@ Status GpuSlotMemory::allocate() {
   int lowest = 0, highest = 0;
   SETO_TRY(driver_.ctx_get_stream_priority_range(&lowest, &highest));
   return driver_.stream_create_with_priority(&stream_, cuda::kStreamNonBlocking, highest);
-}
-
-// Devices of others reach only memory that was made for it.
-Status GpuSlotMemory::map() {
-  cuda::AllocationProperties properties;
-  properties.location.id = setup_.gpu;
-  properties.flags.gpu_direct_rdma = 1;
-  std::size_t piece = 0;
-  SETO_TRY(driver_.mem_get_granularity(&piece, &properties, cuda::Granularity::minimum));
-  size_ = (setup_.size + piece - 1) / piece * piece;
-  SETO_TRY(driver_.mem_create(&handle_, size_, &properties, 0));
-  SETO_TRY(driver_.mem_address_reserve(&address_, size_, 0, 0, 0));
-  SETO_TRY(driver_.mem_map(address_, size_, 0, handle_, 0));
-  is_mapped_ = true;
-  cuda::MemoryAccess access;
-  access.location.id = setup_.gpu;
-  return driver_.mem_set_access(address_, size_, &access, 1);
 }
 
 Status GpuSlotMemory::name() {
@@ -66,9 +57,7 @@ GpuSlotMemory::~GpuSlotMemory() {
   if (name_ != 0) NamedMemory::of_process().remove(name_);
   if (stream_ != nullptr) static_cast<void>(driver_.stream_destroy.code(stream_));
   if (host_ != nullptr) static_cast<void>(driver_.mem_free_host.code(host_));
-  if (is_mapped_) static_cast<void>(driver_.mem_unmap.code(address_, size_));
-  if (address_ != 0) static_cast<void>(driver_.mem_address_free.code(address_, size_));
-  if (handle_ != 0) static_cast<void>(driver_.mem_release.code(handle_));
+  if (address_ != 0) static_cast<void>(driver_.mem_free.code(address_));
 }
 
 void GpuSlotMemory::copy(std::shared_ptr<SlotCopy> wanted) {

@@ -24,10 +24,10 @@ class GpuSlotMemory final : public GpuSlots {
     const cuda::Driver* driver = nullptr;
     cuda::DeviceNumber gpu = 0;
     cuda::Context context = nullptr;
-    std::size_t size = 0;
+    std::size_t size = 0;         // whole pages of 64 KiB
     std::vector<GpuReach> reach;  // of the devices of this host
   };
-  // Fails where the driver offers no such memory.
+  // Fails where the driver has no memory, or does not hand it to devices. Kernels may run meanwhile.
   static Result<std::unique_ptr<GpuSlotMemory>> create(Setup setup);
   ~GpuSlotMemory() override;
   GpuSlotMemory(const GpuSlotMemory&) = delete;
@@ -39,19 +39,16 @@ class GpuSlotMemory final : public GpuSlots {
   void copy(std::shared_ptr<SlotCopy> wanted) override;
 
  private:
-  explicit GpuSlotMemory(Setup setup) : setup_(std::move(setup)), driver_(*setup_.driver) {}
+  explicit GpuSlotMemory(Setup setup) : setup_(std::move(setup)), driver_(*setup_.driver), size_(setup_.size) {}
   Status allocate();
-  Status map();
   Status name();
   void run();
   [[nodiscard]] Status copy_now(const SlotCopy& wanted);
 
   const Setup setup_;
   const cuda::Driver& driver_;
-  std::size_t size_ = 0;
-  cuda::MemoryHandle handle_ = 0;
+  const std::size_t size_;
   cuda::DevicePointer address_ = 0;
-  bool is_mapped_ = false;
   std::byte* host_ = nullptr;
   cuda::Stream stream_ = nullptr;
   Fd dma_buf_;

@@ -45,10 +45,9 @@ class Relay::Announcement {
   const std::shared_ptr<AnnouncedOperation> operation_;
 };
 
-Result<std::unique_ptr<Relay>> Relay::create(Communicator& control, const Staging& staging, GpuSlots* slots,
-                                             std::function<void()> on_announced) {
+Result<std::unique_ptr<Relay>> Relay::create(Communicator& control, const Staging& staging, std::function<void()> on_announced) {
   SETO_TRY(control.context()->progress().prepare());
-  std::unique_ptr<Relay> made(new Relay(control, staging, slots, on_announced));
+  std::unique_ptr<Relay> made(new Relay(control, staging, on_announced));
   made->readers_.resize(static_cast<std::size_t>(control.ranks()));
   SETO_ASSIGN(made->messages_, MessageRelay::create(control, staging, std::move(on_announced)));
   return made;

@@ -26,11 +26,9 @@ struct AnnouncedOperation {
 // also closes.
 class Relay final {
  public:
-  // `control`, `staging` and `slots` (null: messages stay in memory of the host) outlive it. The last operation that the control
-  // has ended is the one before the first launch. `on_announced`: called by host functions of streams when a launch that was
-  // announced begins.
-  static Result<std::unique_ptr<Relay>> create(Communicator& control, const Staging& staging, GpuSlots* slots,
-                                               std::function<void()> on_announced);
+  // `control` and `staging` outlive it. The last operation that the control has ended is the one before the first launch.
+  // `on_announced`: called by host functions of streams when a launch that was announced begins.
+  static Result<std::unique_ptr<Relay>> create(Communicator& control, const Staging& staging, std::function<void()> on_announced);
   ~Relay() { close(); }
   Relay(const Relay&) = delete;
   Relay& operator=(const Relay&) = delete;
@@ -78,6 +76,8 @@ class Relay final {
   };
   [[nodiscard]] std::uint64_t readers_number() const { return readers_number_.load(std::memory_order_acquire); }
   [[nodiscard]] Readers readers() const;
+  // Before the first operation: from now on messages may lie there. They outlive it; null: messages stay in memory of the host.
+  void use_slots(GpuSlots* slots) { slots_ = slots; }
   [[nodiscard]] GpuSlots* slots() const { return slots_; }
 
   // For its tasks.
@@ -98,10 +98,9 @@ class Relay final {
     Relay* relay = nullptr;
   };
 
-  Relay(Communicator& control, const Staging& staging, GpuSlots* slots, std::function<void()> on_announced)
+  Relay(Communicator& control, const Staging& staging, std::function<void()> on_announced)
       : control_(control),
         staging_(staging),
-        slots_(slots),
         on_announced_(std::move(on_announced)),
         gate_(std::make_shared<Gate>()),
         ended_(control.order().issued()) {
@@ -110,7 +109,7 @@ class Relay final {
 
   Communicator& control_;
   const Staging& staging_;
-  GpuSlots* const slots_;
+  GpuSlots* slots_ = nullptr;
   const std::function<void()> on_announced_;
   const std::shared_ptr<Gate> gate_;
   bool announces_ = false;

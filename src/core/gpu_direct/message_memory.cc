@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "src/base/log.h"
 #include "src/core/device_relay/staging.h"
@@ -9,27 +10,25 @@
 
 namespace seto {
 
-std::unique_ptr<GpuSlotMemory> gpu_slots_for_messages(const cuda::Driver& driver, cuda::DeviceNumber gpu, cuda::Context context,
-                                                      const Config& config) {
-  GpuSlotMemory::Setup setup;
-  setup.driver = &driver;
-  setup.gpu = gpu;
-  setup.context = context;
-  setup.size = kStagedMessages;
-  setup.reach = reach_of_gpu(driver, gpu, config);
+std::optional<GpuSlotMemory::Setup> gpu_slots_for_messages(const cuda::Driver& driver, cuda::DeviceNumber gpu,
+                                                           cuda::Context context, const Config& config) {
+  GpuSlotMemory::Setup setup{&driver, gpu, context, kStagedMessages, reach_of_gpu(driver, gpu, config)};
   const bool is_read =
       std::any_of(setup.reach.begin(), setup.reach.end(), [](const GpuReach& one) { return one.way != GpuWay::bounce; });
-  std::unique_ptr<GpuSlotMemory> slots;
-  if (is_read && config.gpu_direct != GpuDirect::off) {
-    Result<std::unique_ptr<GpuSlotMemory>> made = GpuSlotMemory::create(std::move(setup));
-    if (made.ok())
-      slots = std::move(made).value();
-    else
-      SETO_LOG(info, "GPU %d has no memory for messages that RDMA devices read: %s", gpu,
-               std::string(made.status().text()).c_str());
-  }
-  say_gpu_reach(driver, gpu, config, slots != nullptr ? MessagesOf::gpu_and_host : MessagesOf::host);
-  return slots;
+  const bool used = is_read && config.gpu_direct != GpuDirect::off;
+  say_gpu_reach(driver, gpu, config, used ? MessagesOf::gpu_and_host : MessagesOf::host);
+  return used ? std::optional(std::move(setup)) : std::nullopt;
+}
+
+void take_gpu_slots(std::optional<GpuSlotMemory::Setup>& wanted, std::unique_ptr<GpuSlotMemory>& slots, Relay& relay) {
+  Result<std::unique_ptr<GpuSlotMemory>> made = GpuSlotMemory::create(*wanted);
+  if (made.ok())
+    slots = std::move(made).value();
+  else
+    SETO_LOG(info, "GPU %d has no memory for messages that RDMA devices read, and they stay in memory of the host: %s",
+             wanted->gpu, std::string(made.status().text()).c_str());
+  wanted.reset();
+  relay.use_slots(slots.get());
 }
 
 }  // namespace seto

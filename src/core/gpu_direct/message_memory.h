@@ -1,16 +1,22 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "src/base/config.h"
 #include "src/core/device_relay/gpu_slot_memory.h"
+#include "src/core/device_relay/relay.h"
 
 namespace seto {
 
-// Slots for messages in memory of the GPU, whose context is current, where a trial has shown that a device of this host reads
-// it. Null: there is no such device, the settings want none, or there is no memory, which is said. Says once in a process for a
-// GPU which way messages take. Fails nothing.
-[[nodiscard]] std::unique_ptr<GpuSlotMemory> gpu_slots_for_messages(const cuda::Driver& driver, cuda::DeviceNumber gpu,
-                                                                    cuda::Context context, const Config& config);
+// The slots for messages that memory of this GPU may have, whose context is current, because a trial has shown that a device of
+// this host reads it. Absent: there is no such device, or the settings want none. Says once in a process for a GPU which way
+// messages take. Takes no memory but that of the trial, and fails nothing.
+[[nodiscard]] std::optional<GpuSlotMemory::Setup> gpu_slots_for_messages(const cuda::Driver& driver, cuda::DeviceNumber gpu,
+                                                                         cuda::Context context, const Config& config);
+
+// Makes them for the relay, before its first operation, and forgets that they are wanted. Null: there is no memory, which is
+// said.
+void take_gpu_slots(std::optional<GpuSlotMemory::Setup>& wanted, std::unique_ptr<GpuSlotMemory>& slots, Relay& relay);
 
 }  // namespace seto
