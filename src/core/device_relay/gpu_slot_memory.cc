@@ -23,9 +23,8 @@ Result<std::unique_ptr<GpuSlotMemory>> GpuSlotMemory::create(Setup setup) {
 
 // As the memory of the trial was made. Memory of cuMemCreate would have to be mapped, which may wait for kernels.
 Status GpuSlotMemory::allocate() {
-  SETO_TRY(driver_.mem_alloc(&address_, size_));
-  if (address_ % kGpuPage != 0 || size_ % kGpuPage != 0)
-    return failure(Code::unavailable, "the driver gave memory that does not begin with a page of the GPU");
+  SETO_TRY(driver_.mem_alloc(&allocated_, size_ + kGpuPage));
+  address_ = (allocated_ + kGpuPage - 1) / kGpuPage * kGpuPage;
   void* host = nullptr;
   SETO_TRY(driver_.mem_host_alloc(&host, size_, cuda::kHostAllocPortable));
   host_ = static_cast<std::byte*>(host);
@@ -57,7 +56,7 @@ GpuSlotMemory::~GpuSlotMemory() {
   if (name_ != 0) NamedMemory::of_process().remove(name_);
   if (stream_ != nullptr) static_cast<void>(driver_.stream_destroy.code(stream_));
   if (host_ != nullptr) static_cast<void>(driver_.mem_free_host.code(host_));
-  if (address_ != 0) static_cast<void>(driver_.mem_free.code(address_));
+  if (allocated_ != 0) static_cast<void>(driver_.mem_free.code(allocated_));
 }
 
 void GpuSlotMemory::copy(std::shared_ptr<SlotCopy> wanted) {

@@ -48,7 +48,8 @@ class GpuSlotMemory final : public GpuSlots {
   const Setup setup_;
   const cuda::Driver& driver_;
   const std::size_t size_;
-  cuda::DevicePointer address_ = 0;
+  cuda::DevicePointer allocated_ = 0;
+  cuda::DevicePointer address_ = 0;  // the first whole page there
   std::byte* host_ = nullptr;
   cuda::Stream stream_ = nullptr;
   Fd dma_buf_;
