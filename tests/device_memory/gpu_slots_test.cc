@@ -42,9 +42,8 @@ class GpuSlotsOnHost : public StandInTest {
   void begin() {
     start();
     if (HasFatalFailure()) return;
-    auto made = GpuSlotMemory::create(setup());
-    ASSERT_TRUE(ok(made.status()));
-    slots = std::move(made).value();
+    slots = std::make_unique<GpuSlotMemory>(setup());
+    ASSERT_TRUE(ok(slots->prepare()));
     copy = std::make_shared<SlotCopy>(*slots);
     bytes.resize(kSize);
     for (std::size_t i = 0; i < kSize; ++i) bytes[i] = static_cast<std::byte>(i * 7 + i / 256);
@@ -133,11 +132,12 @@ TEST_F(GpuSlotsOnHost, EachCallOfTheDriverMayFail) {
   for (const char* const call : {"cuMemAlloc", "cuMemHostAlloc", "cuCtxGetStreamPriorityRange", "cuStreamCreateWithPriority",
                                  "cuMemGetHandleForAddressRange"}) {
     inject(std::string(call) + ":801");
-    const auto made = GpuSlotMemory::create(setup());
+    GpuSlotMemory refused(setup());
+    const Status made = refused.prepare();
     ASSERT_FALSE(made.ok()) << call;
-    EXPECT_THAT(std::string(made.status().text()), HasSubstr(std::string(call) + " failed"));
+    EXPECT_THAT(std::string(made.text()), HasSubstr(std::string(call) + " failed"));
   }
-  EXPECT_TRUE(ok(GpuSlotMemory::create(setup()).status()));
+  EXPECT_TRUE(ok(GpuSlotMemory(setup()).prepare()));
 }
 
 // No device of this machine was shown to read memory of the GPU.

@@ -42,7 +42,7 @@ struct RetiredDevice {
   std::unique_ptr<Launches> launches;
   std::unique_ptr<Workspaces> workspaces;
   std::unique_ptr<Staging> staging;       // null: all GPUs reach each other
-  std::unique_ptr<GpuSlotMemory> slots;   // null: no device reads memory of the GPU
+  std::unique_ptr<GpuSlotMemory> slots;   // null: no device reads memory of the GPU, or none is needed yet
   Deadline patience = Deadline::never();  // with ranks of other processes, that may have died
 };
 

@@ -13,12 +13,10 @@ constexpr std::size_t kGpuPage = std::size_t{64} << 10;  // in which GPUs hand m
 
 }  // namespace
 
-Result<std::unique_ptr<GpuSlotMemory>> GpuSlotMemory::create(Setup setup) {
-  std::unique_ptr<GpuSlotMemory> made(new GpuSlotMemory(std::move(setup)));
-  SETO_TRY(made->allocate());
-  SETO_TRY(made->name());
-  SETO_ASSIGN(made->thread_, start_thread("seto-gpu-copy", [slots = made.get()] { slots->run(); }));
-  return made;
+Status GpuSlotMemory::prepare() {
+  SETO_TRY(allocate());
+  SETO_ASSIGN(thread_, start_thread("seto-gpu-copy", [this] { run(); }));
+  return name();
 }
 
 // As the memory of the trial was made. Memory of cuMemCreate would have to be mapped, which may wait for kernels.

@@ -27,11 +27,14 @@ class GpuSlotMemory final : public GpuSlots {
     std::size_t size = 0;         // whole pages of 64 KiB
     std::vector<GpuReach> reach;  // of the devices of this host
   };
-  // Fails where the driver has no memory, or does not hand it to devices. Kernels may run meanwhile.
-  static Result<std::unique_ptr<GpuSlotMemory>> create(Setup setup);
+  explicit GpuSlotMemory(Setup setup) : setup_(std::move(setup)), driver_(*setup_.driver), size_(setup_.size) {}
   ~GpuSlotMemory() override;
   GpuSlotMemory(const GpuSlotMemory&) = delete;
   GpuSlotMemory& operator=(const GpuSlotMemory&) = delete;
+
+  // Takes the memory, while kernels may run. Fails where there is none, or the driver does not hand it to devices. What was taken
+  // until then goes with the object, because to free memory waits for kernels.
+  Status prepare();
 
   [[nodiscard]] std::byte* memory() const override { return reinterpret_cast<std::byte*>(address_); }
   [[nodiscard]] std::size_t size() const override { return size_; }
@@ -39,7 +42,6 @@ class GpuSlotMemory final : public GpuSlots {
   void copy(std::shared_ptr<SlotCopy> wanted) override;
 
  private:
-  explicit GpuSlotMemory(Setup setup) : setup_(std::move(setup)), driver_(*setup_.driver), size_(setup_.size) {}
   Status allocate();
   Status name();
   void run();

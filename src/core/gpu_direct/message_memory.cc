@@ -21,14 +21,13 @@ std::optional<GpuSlotMemory::Setup> gpu_slots_for_messages(const cuda::Driver& d
 }
 
 void take_gpu_slots(std::optional<GpuSlotMemory::Setup>& wanted, std::unique_ptr<GpuSlotMemory>& slots, Relay& relay) {
-  Result<std::unique_ptr<GpuSlotMemory>> made = GpuSlotMemory::create(*wanted);
-  if (made.ok())
-    slots = std::move(made).value();
-  else
+  slots = std::make_unique<GpuSlotMemory>(*wanted);
+  const Status made = slots->prepare();
+  if (!made.ok())
     SETO_LOG(info, "GPU %d has no memory for messages that RDMA devices read, and they stay in memory of the host: %s",
-             wanted->gpu, std::string(made.status().text()).c_str());
+             wanted->gpu, std::string(made.text()).c_str());
   wanted.reset();
-  relay.use_slots(slots.get());
+  relay.use_slots(made.ok() ? slots.get() : nullptr);
 }
 
 }  // namespace seto

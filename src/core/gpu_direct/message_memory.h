@@ -15,8 +15,8 @@ namespace seto {
 [[nodiscard]] std::optional<GpuSlotMemory::Setup> gpu_slots_for_messages(const cuda::Driver& driver, cuda::DeviceNumber gpu,
                                                                          cuda::Context context, const Config& config);
 
-// Makes them for the relay, before its first operation, and forgets that they are wanted. Null: there is no memory, which is
-// said.
+// Takes their memory for the relay, before its first operation; they are wanted no more. Where there is none, which is said,
+// messages stay in memory of the host. The slots are given back when no kernel runs.
 void take_gpu_slots(std::optional<GpuSlotMemory::Setup>& wanted, std::unique_ptr<GpuSlotMemory>& slots, Relay& relay);
 
 }  // namespace seto
