@@ -88,7 +88,8 @@ GpuReach find_gpu_reach(Verbs& verbs, const std::string& device, GpuBuffer& buff
 
 std::vector<GpuReach> find_gpu_reach(std::string_view setting, GpuBuffer& buffer, Deadline until) {
   std::string text(setting);
-  if (strcasecmp(text.c_str(), "auto") == 0) text = "auto";
+  for (const char* const word : {"auto", "always"})
+    if (strcasecmp(text.c_str(), word) == 0) text = word;
   if (strcasecmp(text.c_str(), "off") == 0 || !has_devices()) return {};
   const Result<std::vector<PortName>> only = ports_in(text);
   const Result<Verbs*> verbs = verbs_of_process();
