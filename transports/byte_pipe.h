@@ -33,6 +33,12 @@ class BytePipe {
   // until close() has returned.
   virtual ssize_t send(std::span<const iovec> parts) = 0;
   static constexpr std::size_t kLongPart = std::size_t{16} << 10;
+  // Its device reads that memory of a GPU (NamedMemory::add_gpu) when send() gets it next. Such memory is never given to another
+  // pipe, which would have the CPU read it.
+  [[nodiscard]] virtual bool reads(const std::byte* memory, std::size_t size) {
+    static_cast<void>(memory), static_cast<void>(size);
+    return false;
+  }
   [[nodiscard]] virtual std::uint64_t accepted() const = 0;
   [[nodiscard]] virtual std::uint64_t released() const = 0;
   // ---- writes into the memory of the peer (decision 55) ----

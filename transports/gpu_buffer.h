@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "src/base/fd.h"
 #include "src/base/result.h"
@@ -42,5 +43,24 @@ struct GpuReach {
 [[nodiscard]] inline const char* name_of(GpuWay way) {
   return way == GpuWay::dma_buf ? "dma-buf" : way == GpuWay::peermem ? "peermem" : "pinned memory of the host";
 }
+
+// Memory of a GPU from which devices of a medium may send. The CPU reads none of it: its addresses are mapped for devices only.
+struct GpuMemory {
+  std::byte* address = nullptr;
+  std::size_t size = 0;
+  int dma_buf = -1;             // of this memory, open as long as the memory has its name; -1: there is none
+  std::vector<GpuReach> reach;  // of devices that a trial has shown to read memory of this GPU; others do not
+};
+
+// Brings a message that lies in such memory to memory of the host, where it must go another way. Nothing blocks. Any thread.
+class HostCopy {
+ public:
+  virtual ~HostCopy() = default;
+  // Where the bytes of that place are on the host. Null: they are on their way there; call again. The first call begins to bring
+  // the whole message, once. A failure: they will never be there, and the text says what to do.
+  virtual Result<const std::byte*> bring(const std::byte* place) = 0;
+  // The same, but nothing is begun. Null: they are not on the host.
+  [[nodiscard]] virtual const std::byte* brought(const std::byte* place) const = 0;
+};
 
 }  // namespace seto

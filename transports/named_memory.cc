@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "src/base/fork.h"
+#include "transports/gpu_buffer.h"
 
 namespace seto {
 namespace {
@@ -32,8 +33,21 @@ NamedMemory::Name NamedMemory::add(std::byte* memory, std::size_t size) {
   const std::lock_guard lock(mutex_);
   const Name name = last_name.fetch_add(1, std::memory_order_relaxed) + 1;
   names_[name] = {memory, size};
-  for (User* const user : users_) user->named(name, memory, size);
+  for (User* const user : users_) tell(*user, name, names_[name]);
   return name;
+}
+
+NamedMemory::Name NamedMemory::add_gpu(const GpuMemory& memory) {
+  const std::lock_guard lock(mutex_);
+  const Name name = last_name.fetch_add(1, std::memory_order_relaxed) + 1;
+  names_[name] = {memory.address, memory.size, std::make_shared<const GpuMemory>(memory)};
+  for (User* const user : users_) tell(*user, name, names_[name]);
+  return name;
+}
+
+void NamedMemory::tell(User& user, Name name, const Memory& memory) {
+  if (memory.gpu != nullptr) return user.named_gpu(name, *memory.gpu);
+  user.named(name, memory.data, memory.size);
 }
 
 void NamedMemory::remove(Name name) {
@@ -45,7 +59,7 @@ void NamedMemory::remove(Name name) {
 void NamedMemory::enter(User& user) {
   const std::lock_guard lock(mutex_);
   users_.push_back(&user);
-  for (const auto& [name, memory] : names_) user.named(name, memory.data, memory.size);
+  for (const auto& [name, memory] : names_) tell(user, name, memory);
 }
 
 void NamedMemory::leave(User& user) {

@@ -3,10 +3,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <vector>
 
 namespace seto {
+
+struct GpuMemory;
 
 // The memory whose users have named it to the library (setoMemAlloc, setoCommRegister): they take the name back before the memory
 // goes. So a medium may keep what it has prepared of such memory, a registration with a device for example, and of no other.
@@ -22,6 +25,7 @@ class NamedMemory final {
    public:
     virtual ~User() = default;
     virtual void named(Name name, std::byte* memory, std::size_t size) = 0;
+    virtual void named_gpu(Name name, const GpuMemory& memory) { static_cast<void>(name), static_cast<void>(memory); }
     // No operation begins to use the memory any more. Returns when nothing uses it, unless an operation has not ended.
     virtual void unnamed(Name name) = 0;
   };
@@ -33,6 +37,8 @@ class NamedMemory final {
 
   // It may overlap with other memory that has a name, and have a name already.
   [[nodiscard]] Name add(std::byte* memory, std::size_t size);
+  // Memory of a GPU, which no other memory overlaps.
+  [[nodiscard]] Name add_gpu(const GpuMemory& memory);
   // A name that is not known is ignored. Returns when the memory may be freed.
   void remove(Name name);
 
@@ -44,7 +50,9 @@ class NamedMemory final {
   struct Memory {
     std::byte* data = nullptr;
     std::size_t size = 0;
+    std::shared_ptr<const GpuMemory> gpu{};  // null: memory of the host
   };
+  static void tell(User& user, Name name, const Memory& memory);
 
   std::mutex mutex_;
   std::map<Name, Memory> names_;

@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <span>
 
 #include "transports/geometry.h"
 
 // Interfaces that a stream may offer in addition to SendStream or ReceiveStream.
 namespace seto {
+
+class HostCopy;
 
 // Sends from the caller's memory without a copy into a slot. lend() replaces acquire() for every slice of an operation.
 class LendingSender {
@@ -21,6 +25,30 @@ class LendingSender {
   [[nodiscard]] virtual bool taken(std::uint64_t operation) = 0;
   // Takes the lent memory back because the operation failed. True: nothing reads it, now or later. False: call again.
   virtual bool revoke(std::uint64_t operation) = 0;
+};
+
+// Sends messages that lie in memory of a GPU, where a device of the medium reads them (GpuMemory, transports/gpu_buffer.h).
+class GpuSender {
+ public:
+  virtual ~GpuSender() = default;
+
+  // Devices read that memory on each way that messages of the stream take now.
+  [[nodiscard]] virtual bool reads(const std::byte* memory, std::size_t size) = 0;
+  struct Part {
+    const std::byte* data = nullptr;
+    std::size_t size = 0;
+  };
+  // In the place of acquire() and commit() for one slice: the message consists of these parts, none of which is empty. They stay
+  // as they are until is_free(). `host` brings them to the host where no device reads them any more. False: no slot is free, or
+  // no credit.
+  virtual bool send_parts(Mark mark, std::span<const Part> parts, const std::shared_ptr<HostCopy>& host) = 0;
+  // Nothing reads the message any more. Only for the last slices, as many as the stream has slots.
+  [[nodiscard]] virtual bool is_free(Mark mark) const = 0;
+  // The owner wants the memory back, though the peer has not acknowledged it: what is needed of it is brought to the host. True:
+  // nothing reads it. False: call again.
+  virtual bool give_back(Mark mark) = 0;
+  // The same because the operation failed: what was not begun is not sent.
+  virtual bool take_back(Mark mark) = 0;
 };
 
 // Messages carry the size that their sender committed. The caller compares it with the expected size before it reads.

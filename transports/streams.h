@@ -9,6 +9,7 @@
 namespace seto {
 
 class LendingSender;
+class GpuSender;
 class SizedReceiver;
 class BorrowingReceiver;
 class PlacingReceiver;
@@ -49,6 +50,7 @@ class SendStream {
   // ---- optional interfaces ----
 
   [[nodiscard]] virtual LendingSender* lending() { return nullptr; }
+  [[nodiscard]] virtual GpuSender* from_gpu() { return nullptr; }
 };
 
 // The receiving end of a stream. For each slice of an operation, in slice order: front, read in place, release.

@@ -19,6 +19,7 @@ enum class Calibrate : std::uint8_t { automatic, off, on };
 enum class Medium : std::uint8_t { automatic, tcp };
 enum class Connect : std::uint8_t { automatic, all, used };
 enum class RdmaSetUp : std::uint8_t { control, manager };
+enum class GpuDirect : std::uint8_t { automatic, off };
 enum class ControlRelay : std::uint8_t { automatic, on, off };
 enum class Congestion : std::uint8_t { automatic, system };
 enum class PathsUse : std::uint8_t { backup, together };
@@ -80,6 +81,7 @@ enum class ConfigField : std::uint8_t {
   rdma_service_level,
   rdma_timeout,
   rdma_retry_count,
+  gpu_direct,
   tls,
   tls_certificate,
   tls_key,
@@ -111,13 +113,11 @@ struct Config {
   std::string algorithm, codec;  // empty: chosen; none
   bool deterministic = false, dial_only = false, allow_no_secret = false, nvls = false;
   Calibrate calibrate = Calibrate::automatic;
-  std::string tuning_file, topology_file;
   std::uint64_t slice_bytes = kAutomatic, slot_depth = kAutomatic, shared_memory_limit = kAutomatic, spin = kAutomatic;
   SlotStore slot_store = SlotStore::automatic;
-  std::string dump_file, audit_file;
+  std::string tuning_file, topology_file, dump_file, audit_file, interface, paths, ports, advertise;
   std::uint64_t recorder = 1024, dump_signal = 0, audit_file_bytes = std::uint64_t{64} << 20;
   Medium transport = Medium::automatic;
-  std::string interface, paths, ports, advertise;
   PathsUse paths_use = PathsUse::backup;
   std::uint64_t tcp_streams = kAutomatic, rdma_mtu = 0;  // 0: auto; n: 128 bytes << n
   Connect connect = Connect::automatic;
@@ -126,12 +126,12 @@ struct Config {
   TlsMode tls = TlsMode::sites;
   std::string rdma = "auto", tls_certificate, tls_key, tls_ca;
   RdmaSetUp rdma_setup = RdmaSetUp::control;
+  GpuDirect gpu_direct = GpuDirect::automatic;
   std::uint64_t rdma_traffic_class = kAutomatic, rdma_service_level = 0, rdma_timeout = 16, rdma_retry_count = 6;
   Congestion congestion = Congestion::automatic;
-  std::uint64_t dscp_control = kAutomatic, dscp_data = kAutomatic;
-  std::uint64_t rank = kAutomatic, ranks = kAutomatic, long_link_memory = std::uint64_t{256} << 20;
+  std::uint64_t dscp_control = kAutomatic, dscp_data = kAutomatic, rank = kAutomatic, ranks = kAutomatic;
   std::string root, secret_file, secret;  // the secret is never shown
-  std::uint64_t heartbeat_ms = 1'000, liveness_timeout_ms = 5'000, link_patience_s = 60;
+  std::uint64_t heartbeat_ms = 1'000, liveness_timeout_ms = 5'000, link_patience_s = 60, long_link_memory = std::uint64_t{256} << 20;
   std::array<Origin, kConfigFieldCount> origins{};
   [[nodiscard]] Origin origin(ConfigField field) const { return origins[static_cast<std::size_t>(field)]; }
 };

@@ -25,6 +25,7 @@ inline constexpr std::string_view kMediumNames[] = {"auto", "tcp"};
 inline constexpr std::string_view kConnectNames[] = {"auto", "all", "used"};
 inline constexpr std::string_view kRdmaSetUpNames[] = {"control", "cm"};
 inline constexpr std::string_view kRdmaMtuNames[] = {"auto", "256", "512", "1024", "2048", "4096"};
+inline constexpr std::string_view kGpuDirectNames[] = {"auto", "off"};
 inline constexpr std::string_view kControlRelayNames[] = {"auto", "on", "off"};
 inline constexpr std::string_view kCongestionNames[] = {"auto", "system"};
 inline constexpr std::string_view kPathsUseNames[] = {"backup", "together"};

@@ -108,6 +108,8 @@ inline constexpr std::array<FieldRow, kConfigFieldCount> kConfigTable = {{
      "an RDMA device sends packets again that are not acknowledged within 4.096 us x 2^this (14: 67 ms, 16: 0.27 s)"},
     {"SETO_RDMA_RETRY_COUNT", CountAccess{{&Config::rdma_retry_count, 0, 7}}, "6", Scope::process,
      "after so many repetitions without an answer an RDMA connection breaks, and TCP carries the data"},
+    {"SETO_GPUDIRECT", choice<&Config::gpu_direct>(kGpuDirectNames), "auto", Scope::process,
+     "auto: RDMA devices read messages in memory of GPUs, where a trial has shown that they can; off: never"},
     {"SETO_TLS", choice<&Config::tls>(kTlsNames), "sites", Scope::process,
      "TLS between hosts; sites: but data within a stated site"},
     {"SETO_TLS_CERTIFICATE", TextAccess{&Config::tls_certificate, kPathLimit}, "", Scope::process,

@@ -104,11 +104,11 @@ void run_emulated_block(DataType type, bool coded, const LaunchArguments& launch
 }
 
 Result<std::unique_ptr<EmulatedDevices>> EmulatedDevices::create(const std::vector<BoundProgram>& programs, const DeviceCut& cut,
-                                                                 const RelayedPairs& relayed) {
+                                                                 const RelayedPairs& relayed, std::uint64_t gpu_seed) {
   std::unique_ptr<EmulatedDevices> made(new EmulatedDevices(programs.front(), cut));
   SETO_ASSIGN(const DeviceChannels channels, DeviceChannels::join(programs, cut, relayed));
   if (relayed.any()) {
-    SETO_ASSIGN(made->relay_, RelayedHosts::create(programs, cut, channels));
+    SETO_ASSIGN(made->relay_, RelayedHosts::create(programs, cut, channels, gpu_seed));
   }
   made->ranks_.resize(programs.size());
   made->launched_ = programs.size();
@@ -121,9 +121,9 @@ Result<std::unique_ptr<EmulatedDevices>> EmulatedDevices::create(const std::vect
     workspaces.push_back(address_of(state.workspace.data()));
   }
   for (std::size_t rank = 0; rank < programs.size(); ++rank) {
-    SETO_ASSIGN(
-        made->ranks_[rank].program,
-        lower_to_device(programs[rank], cut, channels.ends_of(rank, workspaces, made->relay_ ? made->relay_->staging(rank) : 0)));
+    DeviceEnds ends = channels.ends_of(rank, workspaces, made->relay_ ? made->relay_->staging(rank) : 0);
+    if (made->relay_) made->relay_->put_in_gpu(rank, ends);
+    SETO_ASSIGN(made->ranks_[rank].program, lower_to_device(programs[rank], cut, ends));
   }
   return made;
 }

@@ -18,9 +18,9 @@ void run_emulated_block(DataType type, bool coded, const kernels::LaunchArgument
 // only one. A race detector sees how blocks of different ranks order their accesses; barriers within a block do not exist here.
 class EmulatedDevices final {
  public:
-  // `relayed`: pairs of ranks that share no memory; a thread carries their messages.
+  // `relayed`: pairs of ranks that share no memory; a thread carries their messages. `gpu_seed`: as of RelayedHosts.
   static Result<std::unique_ptr<EmulatedDevices>> create(const std::vector<BoundProgram>& programs, const DeviceCut& cut,
-                                                         const RelayedPairs& relayed = {});
+                                                         const RelayedPairs& relayed = {}, std::uint64_t gpu_seed = 0);
 
   // One operation on all ranks. Blocks that wait longer than the timeout are stopped, and the failure says where they were.
   [[nodiscard]] Status run(std::vector<DeviceMemory>& memory, std::vector<std::vector<std::byte>>& residuals,
@@ -30,6 +30,7 @@ class EmulatedDevices final {
   // A launch executes the program so many times, each as an operation on the same memory.
   void repeat(std::uint32_t times) { times_ = times; }
   [[nodiscard]] std::size_t relayed_streams() const { return relay_ != nullptr ? relay_->streams() : 0; }
+  [[nodiscard]] const RelayedHosts* relay() const { return relay_.get(); }
 
  private:
   struct RankState {

@@ -26,8 +26,13 @@ RelayedPairs pairs_of(int ranks, std::uint64_t seed) {
   return pairs;
 }
 
+// Messages whose slots lie in memory of the GPU.
+struct OnGpus {
+  std::size_t read = 0, copied = 0;
+};
+
 // The number of streams that were relayed.
-std::size_t compare(const DeviceJob& job, std::uint64_t seed) {
+std::size_t compare(const DeviceJob& job, std::uint64_t seed, OnGpus* on_gpus = nullptr) {
   const auto rounds = static_cast<std::uint32_t>(1 + seed % 5);
   const std::string text = job.text() + ", seed " + std::to_string(seed) + ", " + std::to_string(rounds) + " rounds";
   SCOPED_TRACE(text);
@@ -35,11 +40,15 @@ std::size_t compare(const DeviceJob& job, std::uint64_t seed) {
   const RelayedPairs pairs = pairs_of(job.ranks, seed);
   DeviceCut cut = job.cut();
   cut.delays = delays_of(programs, pairs, rounds);
-  auto devices = EmulatedDevices::create(programs, cut, pairs);
+  auto devices = EmulatedDevices::create(programs, cut, pairs, on_gpus != nullptr ? seed : 0);
   EXPECT_TRUE(devices.ok()) << devices.status().text();
   if (!devices.ok()) return 0;
   expect_bits_of_host(job, programs, seed, kOperations,
                       [&](auto& memory, auto& residuals) { return devices.value()->run(memory, residuals, 20'000); });
+  if (on_gpus != nullptr && devices.value()->relay() != nullptr) {
+    on_gpus->read += devices.value()->relay()->read_by_devices();
+    on_gpus->copied += devices.value()->relay()->copied();
+  }
   return devices.value()->relayed_streams();
 }
 
@@ -63,6 +72,19 @@ TEST_P(RelayedDevice, GivesTheBitsOfTheHostWithCodecs) {
     if (HasFailure()) return;
   }
   EXPECT_GT(streams, 0U);
+}
+
+// Kernels fill slots in memory of the GPU. Each message is read there, or copied to the host because no rail reads it now or the
+// peer does not acknowledge it, and a slot is filled again only after that.
+TEST(RelayedFromGpus, GivesTheBitsOfTheHost) {
+  std::uint64_t seed = 77;
+  OnGpus on_gpus;
+  for (const DeviceJob& job : device_jobs(3, 400)) {
+    (void)compare(job, ++seed, &on_gpus);
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(on_gpus.read, 100U);
+  EXPECT_GT(on_gpus.copied, 100U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, RelayedDevice, testing::Values(2, 3, 4, 5, 8), testing::PrintToStringParamName());

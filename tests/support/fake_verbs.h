@@ -74,6 +74,8 @@ class FakeFabric final {
   // The bytes of this memory that devices have read since, where they lie; inlined ones are not among them.
   void count_reads_of(const std::byte* memory, std::size_t size);
   [[nodiscard]] std::size_t bytes_read();
+  // The bytes of all dma-bufs that devices have read so far.
+  [[nodiscard]] std::size_t bytes_read_of_dma_bufs();
   // The same of bytes that devices have written there.
   void count_writes_to(const std::byte* memory, std::size_t size);
   [[nodiscard]] std::size_t bytes_written();
@@ -193,7 +195,7 @@ class FakeFabric final {
   bool holds_writes_ = false, garbles_reads_ = false;
   std::vector<HeldWrite> held_writes_;
   std::span<const std::byte> counted_, counted_writes_;
-  std::size_t bytes_read_ = 0, bytes_written_ = 0;
+  std::size_t bytes_read_ = 0, bytes_written_ = 0, of_dma_bufs_ = 0;
   bool keeps_packets_ = false;
   std::vector<Packet> packets_;
   std::size_t doorbells_ = 0;

@@ -49,6 +49,11 @@ void FakeFabric::count_reads_of(const std::byte* memory, std::size_t size) {
   bytes_read_ = 0;
 }
 
+std::size_t FakeFabric::bytes_read_of_dma_bufs() {
+  const std::lock_guard lock(mutex_);
+  return of_dma_bufs_;
+}
+
 std::size_t FakeFabric::bytes_read() {
   const std::lock_guard lock(mutex_);
   return bytes_read_;
@@ -132,7 +137,9 @@ void FakeFabric::read_source(const SendRequest& request, std::size_t at, std::sp
     const std::size_t size = in_first ? std::min(to.size() - done, first - at - done) : to.size() - done;
     const std::uint32_t key = in_first ? request.local_key : request.rest_key;
     std::memcpy(to.data() + done, bytes_at(key, reinterpret_cast<std::uint64_t>(from)), size);
-    if (garbles_reads_ && regions_.at(key).is_dma_buf) to[done] ^= std::byte{1};
+    const bool is_dma_buf = regions_.at(key).is_dma_buf;
+    if (garbles_reads_ && is_dma_buf) to[done] ^= std::byte{1};
+    if (is_dma_buf) of_dma_bufs_ += size;
     const auto offset = reinterpret_cast<std::uintptr_t>(from) - reinterpret_cast<std::uintptr_t>(counted_.data());
     if (offset < counted_.size()) bytes_read_ += size;
     done += size;

@@ -21,26 +21,26 @@ class MemfdGpu final : public GpuBuffer {
   static constexpr std::size_t kSize = std::size_t{64} << 10;
   static constexpr std::size_t kBegin = std::size_t{12} << 10;
 
-  MemfdGpu() : file_(memfd_create("gpu", MFD_CLOEXEC)) {
-    if (file_.get() < 0 || ftruncate(file_.get(), kBegin + kSize) != 0) fail("memfd_create");
+  explicit MemfdGpu(std::size_t size = kSize) : file_(memfd_create("gpu", MFD_CLOEXEC)), size_(size) {
+    if (file_.get() < 0 || ftruncate(file_.get(), static_cast<off_t>(kBegin + size_)) != 0) fail("memfd_create");
     // A reserved range, which no other mapping takes meanwhile.
-    reserved_ = mmap(nullptr, kSize, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    reserved_ = mmap(nullptr, size_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (reserved_ == MAP_FAILED) fail("mmap");
   }
   MemfdGpu(const MemfdGpu&) = delete;
   MemfdGpu& operator=(const MemfdGpu&) = delete;
-  ~MemfdGpu() override { munmap(reserved_, kSize); }
+  ~MemfdGpu() override { munmap(reserved_, size_); }
 
   // As if peermem gave devices the pages of the addresses.
   void map_addresses() {
-    if (mmap(reserved_, kSize, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file_.get(), kBegin) == MAP_FAILED) fail("mmap");
+    if (mmap(reserved_, size_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file_.get(), kBegin) == MAP_FAILED) fail("mmap");
   }
   // A call does these first, and fails with them.
   std::function<Status()> on_dma_buf = [] { return Status(); };
   std::function<Status()> on_write = on_dma_buf, on_read = on_dma_buf, on_flush = on_dma_buf;
 
   [[nodiscard]] std::uint64_t address() const override { return reinterpret_cast<std::uint64_t>(reserved_); }
-  [[nodiscard]] std::size_t size() const override { return kSize; }
+  [[nodiscard]] std::size_t size() const override { return size_; }
   Result<Fd> dma_buf() override {
     SETO_TRY(on_dma_buf());
     const std::string path = "/proc/self/fd/" + std::to_string(file_.get());
@@ -53,9 +53,11 @@ class MemfdGpu final : public GpuBuffer {
     if (pwrite(file_.get(), bytes.data(), bytes.size(), kBegin) != static_cast<ssize_t>(bytes.size())) fail("pwrite");
     return {};
   }
-  Status read(std::span<std::byte> bytes) override {
+  Status read(std::span<std::byte> bytes) override { return read_at(0, bytes); }
+  Status read_at(std::size_t at, std::span<std::byte> bytes) {
     SETO_TRY(on_read());
-    if (pread(file_.get(), bytes.data(), bytes.size(), kBegin) != static_cast<ssize_t>(bytes.size())) fail("pread");
+    const auto from = static_cast<off_t>(kBegin + at);
+    if (pread(file_.get(), bytes.data(), bytes.size(), from) != static_cast<ssize_t>(bytes.size())) fail("pread");
     return {};
   }
   Status flush() override { return on_flush(); }
@@ -67,6 +69,7 @@ class MemfdGpu final : public GpuBuffer {
   }
 
   const Fd file_;
+  const std::size_t size_;
   void* reserved_ = nullptr;
 };
 

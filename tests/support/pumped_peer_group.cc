@@ -24,6 +24,7 @@ class PumpedSender final : public SendStream, private LendingSender {
     return stream_->released(operation);
   }
   [[nodiscard]] LendingSender* lending() override { return this; }
+  [[nodiscard]] GpuSender* from_gpu() override { return stream_->from_gpu(); }
 
  private:
   bool lend(Mark mark, const std::byte* first, std::size_t stride) override {

@@ -27,7 +27,7 @@ ALLOWED = {
     "src/control": _BASE | {"src/net"},
     "algorithms": _BASE | {"src/plan", "src/topology"},
     "transports": _LEAVES | {"src/net"},
-    "transports/resume": _BASE,
+    "transports/resume": _BASE | {"transports"},
     "transports/slots": _TRANSPORT,
     "transports/shm": _MEDIUM | {"transports/slots"},
     "transports/tcp": _MEDIUM | {"transports/resume"},

@@ -32,7 +32,8 @@ std::uint64_t PayloadRetention::add(Payload payload, std::uint32_t path) {
     added.lender = std::move(payload.lender);
     added.lender->count();
     ++lent_;
-    if (payload.size <= limits_.at_once) (void)copy(added);  // without memory it stays lent
+    // Without memory it stays lent.
+    if (payload.size <= limits_.at_once && added.lender->host_copy() == nullptr) (void)copy(added);
   }
   return sent_;
 }
@@ -40,6 +41,27 @@ std::uint64_t PayloadRetention::add(Payload payload, std::uint32_t path) {
 std::uint32_t PayloadRetention::size(std::uint64_t number) const {
   SETO_CHECK(keeps(number));
   return record(number).size;
+}
+
+bool PayloadRetention::is_on_gpu(const Record& one) {
+  return one.lender != nullptr && one.lender->host_copy() != nullptr && one.lender->host_copy()->brought(one.data) == nullptr;
+}
+
+bool PayloadRetention::is_of_gpu(std::uint64_t number) const {
+  return keeps(number) && record(number).lender != nullptr && record(number).lender->host_copy() != nullptr;
+}
+
+const std::byte* PayloadRetention::payload(std::uint64_t number) const {
+  if (!keeps(number)) return filler();
+  const Record& one = record(number);
+  const HostCopy* const host = one.lender != nullptr ? one.lender->host_copy() : nullptr;
+  const std::byte* const brought = host != nullptr ? host->brought(one.data) : nullptr;
+  return brought != nullptr ? brought : one.data;
+}
+
+Result<const std::byte*> PayloadRetention::host_payload(std::uint64_t number) {
+  if (!on_gpu(number)) return payload(number);
+  return record(number).lender->host_copy()->bring(record(number).data);
 }
 
 Status PayloadRetention::acknowledge(const Heard& heard) {
@@ -54,9 +76,17 @@ Status PayloadRetention::acknowledge(const Heard& heard) {
 
 bool PayloadRetention::copy(Record& one) {
   if (one.pins > 0) return false;
+  const std::byte* from = one.data;
+  if (HostCopy* const host = one.lender->host_copy(); host != nullptr) {
+    const Result<const std::byte*> brought = host->bring(one.data);
+    if (!brought.ok()) why_not_brought_ = brought.status();
+    if (brought.ok() && brought.value() == nullptr) is_bringing_ = true;
+    if (!brought.ok() || brought.value() == nullptr) return false;
+    from = brought.value();
+  }
   std::byte* const memory = copies_.take(one.size);
   if (memory == nullptr) return false;
-  std::memcpy(memory, one.data, one.size);
+  std::memcpy(memory, from, one.size);
   one.data = one.copied = memory;
   --lent_;
   one.lender->done();
@@ -67,6 +97,8 @@ bool PayloadRetention::copy(Record& one) {
 template <class Wanted>
 bool PayloadRetention::copy_lent(const Wanted& wanted) {
   bool all = true;
+  is_bringing_ = false;
+  why_not_brought_ = {};
   std::size_t left = lent_;
   for (std::uint64_t number = first_; number <= sent_ && left > 0; ++number) {
     Record& one = record(number);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "src/base/result.h"
+#include "transports/gpu_buffer.h"
 #include "transports/resume/copy_memory.h"
 #include "transports/resume/heard.h"
 
@@ -16,12 +17,16 @@ namespace seto::resume {
 // when no frame needs it. Any thread may ask.
 class Lender final {
  public:
+  Lender() = default;
+  explicit Lender(HostCopy& host) : host_(&host) {}  // of memory of a GPU; it outlives the lender
+  [[nodiscard]] HostCopy* host_copy() const { return host_; }
   [[nodiscard]] bool needed() const { return frames_.load(std::memory_order_acquire) > 0; }
   // A frame needs it, and does no more.
   void count() { frames_.fetch_add(1, std::memory_order_relaxed); }
   void done() { frames_.fetch_sub(1, std::memory_order_release); }
 
  private:
+  HostCopy* const host_ = nullptr;
   std::atomic<std::uint32_t> frames_{0};
 };
 
@@ -58,8 +63,12 @@ class PayloadRetention {
   // Whether the frame is still kept: then it has a payload.
   [[nodiscard]] bool keeps(std::uint64_t number) const { return number >= first_ && number <= sent_ && record(number).under_way; }
   [[nodiscard]] std::uint32_t size(std::uint64_t number) const;
-  // The peer has an acknowledged frame whole and drops what a path still owes of it, so any bytes will do.
-  [[nodiscard]] const std::byte* payload(std::uint64_t number) const { return keeps(number) ? record(number).data : filler(); }
+  // The peer has an acknowledged frame whole and drops what a path still owes of it, so any bytes will do. If it is on_gpu(),
+  // only devices read it, and host_payload() brings it as HostCopy does.
+  [[nodiscard]] const std::byte* payload(std::uint64_t number) const;
+  [[nodiscard]] bool on_gpu(std::uint64_t number) const { return is_of_gpu(number) && is_on_gpu(record(number)); }
+  [[nodiscard]] bool is_of_gpu(std::uint64_t number) const;  // the same, or it was brought, but a device may still read it
+  Result<const std::byte*> host_payload(std::uint64_t number);
 
   // The peer has these frames. Older news change nothing. A failure means malformed input.
   Status acknowledge(const Heard& heard);
@@ -69,6 +78,9 @@ class PayloadRetention {
   [[nodiscard]] bool before_write(const std::byte* memory, std::size_t size);
   // The owner wants all its memory back, because the call ends.
   [[nodiscard]] bool give_back(const Lender& lender);
+  // The last of both was false: bytes are on their way from a GPU to the host, or will never be there.
+  [[nodiscard]] bool is_bringing() const { return is_bringing_; }
+  [[nodiscard]] const Status& why_not_brought() const { return why_not_brought_; }
 
   // The medium itself reads the payload at any time (a NIC): it can be neither copied away nor released until it is unpinned.
   void pin(std::uint64_t number);
@@ -116,6 +128,7 @@ class PayloadRetention {
   [[nodiscard]] Record& record(std::uint64_t number) { return records_[number & (records_.size() - 1)]; }
   [[nodiscard]] const Record& record(std::uint64_t number) const { return records_[number & (records_.size() - 1)]; }
   void grow();
+  [[nodiscard]] static bool is_on_gpu(const Record& one);
   bool copy(Record& one);
   template <class Wanted>
   bool copy_lent(const Wanted& wanted);
@@ -130,6 +143,8 @@ class PayloadRetention {
   std::size_t lent_ = 0;   // records with a lender
   std::size_t again_ = 0;  // records that are to be sent again
   std::uint64_t again_from_ = kNone;
+  bool is_bringing_ = false;
+  Status why_not_brought_;
 };
 
 }  // namespace seto::resume

@@ -12,7 +12,7 @@
 #include "src/core/device_memory/launch_gate.h"
 #include "src/core/device_memory/lending/lent_buffers.h"
 #include "src/core/device_memory/memory/buffer_check.h"
-#include "src/core/gpu_direct/gpu_reach.h"
+#include "src/core/gpu_direct/message_memory.h"
 #include "src/core/progress/token_task.h"
 #include "src/engine/kernels/device_launch.h"
 
@@ -24,7 +24,6 @@ constexpr std::uint64_t kStopMs = 10'000;       // for kernels to end after they
 constexpr std::uint64_t kAbandonedMs = 30'000;  // for ranks that may be dead to say that they are gone
 
 static_assert(kStagedMessages >= kWorkspaceSize);  // DeviceShapes cuts for one size; messages lie behind it
-
 }  // namespace
 
 Result<std::unique_ptr<DeviceCommunicator>> DeviceCommunicator::create(std::shared_ptr<Communicator> control,
@@ -77,8 +76,8 @@ Status DeviceCommunicator::make_parts(const std::vector<RankStatement>& statemen
   if (pairs_.any()) {  // also where this rank reaches all others: operations have the same numbers on all ranks
     SETO_ASSIGN(parts_->staging, Staging::create(gpu_->driver()));
     SETO_ASSIGN(relay_, Relay::create(*control_, *parts_->staging, [] { LaunchWatcher::of_process().wake(); }));
+    wanted_slots_ = gpu_slots_for_messages(gpu_->driver(), gpu_->device(), gpu_->handle(), control_->config());
     parts_->launches->follow(*relay_);
-    say_gpu_reach(gpu_->driver(), gpu_->device(), control_->config());
   }
   // In one process, the addresses of all GPUs differ, and each reaches the memory of those to which it has peer access.
   has_other_gpus_ = std::any_of(statements.begin(), statements.end(),
@@ -250,6 +249,7 @@ void DeviceCommunicator::fail_without_memory() {
 Status DeviceCommunicator::add(const Call& call, cuda::Stream stream, std::uint64_t capture) {
   SETO_TRY(check(call, control_->rank(), control_->ranks()));
   SETO_TRY(check_buffers(*gpu_, call, control_->rank(), control_->ranks()));
+  if (wanted_slots_) take_gpu_slots(wanted_slots_, parts_->slots, *relay_);
   SETO_ASSIGN(std::shared_ptr<DeviceShape> shape, parts_->shapes->find(call, parts_->launches->ended()));
   SETO_ASSIGN(shape, parts_->multicast->find(call, shape, parts_->launches->ended()));
   SETO_TRY(parts_->launches->make_room(*shape, stream, capture));

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -97,7 +98,8 @@ class DeviceCommunicator final : public Watched, public LaunchOrder::Member {
   const std::shared_ptr<GpuContext> gpu_;
   std::unique_ptr<RetiredDevice> parts_ = std::make_unique<RetiredDevice>();
   RelayedPairs pairs_;
-  std::unique_ptr<Relay> relay_;  // null: all GPUs reach each other. Uses parts_
+  std::unique_ptr<Relay> relay_;                      // null: all GPUs reach each other. Uses parts_
+  std::optional<GpuSlotMemory::Setup> wanted_slots_;  // of the relay, until the first call takes memory for them
   std::unique_ptr<StreamUsers> stream_users_;
   bool has_other_gpus_ = false;  // a rank of this process uses another one
   bool has_told_of_copies_ = false;

@@ -87,6 +87,7 @@ struct DeviceShapes::Chosen {
   std::vector<std::vector<LentChannel>> lent;  // by rank; empty: this call lends nothing
   bool lends_all = false;                      // no channel has slots
   bool marked = false;                         // an exchange of marked messages, if its programs are one
+  Relay::Readers readers;
 };
 
 struct DeviceShapes::Fitted {
@@ -142,6 +143,7 @@ DeviceShapes::Key DeviceShapes::key_of(const Call& call) const {
           call.algorithm,
           call.codec,
           call.deterministic,
+          setup_.relay != nullptr ? setup_.relay->readers_number() : 0,
           {},
           {call.counts.begin(), call.counts.end()},
           {call.displacements.begin(), call.displacements.end()}};
@@ -187,6 +189,8 @@ Result<DeviceShapes::Chosen> DeviceShapes::chosen_for(const Call& call, const Ke
   const Question question = question_of(call, setup_.here);
   const Tiers& tiers = setup_.here.tiers_of(question);
   Chosen chosen;
+  if (setup_.relay != nullptr) chosen.readers = setup_.relay->readers();
+  if (chosen.readers.number != key.readers) chosen.readers = {};  // they have changed since
   SETO_ASSIGN(chosen.choice, choose(question, tiers, *setup_.here.costs));
   chosen.shape = Shape{call.collective, ranks, call.root, 1, finish_of(call)};
   chosen.shape.pieces = chosen.choice.algorithm->pieces(chosen.shape, tiers);
@@ -335,12 +339,19 @@ Result<DeviceShapes::Fitted> DeviceShapes::cut(const Call& call, const Chosen& c
   fitted.ends = channels.ends_of(own, setup_.workspaces, setup_.relay != nullptr ? setup_.relay->staging().address() : 0);
   if (setup_.relay != nullptr) {
     SETO_ASSIGN(fitted.relayed, RelayProgram::of(programs[own], fitted.cut, channels.relayed_of(own)));
+    if (chosen.readers.number != 0) use_gpu_slots(chosen.readers, fitted);
   }
   fitted.own = std::move(programs[own]);
   if (fitted.own.slices >> kernels::kMarkSliceBits != 0)
     return failure(Code::invalid_argument, "count: %llu elements need more slices than a call can have: split the call",
                    static_cast<unsigned long long>(call.count));
   return fitted;
+}
+
+void DeviceShapes::use_gpu_slots(const Relay::Readers& readers, Fitted& fitted) const {
+  for (RelayProgram::Channel& channel : fitted.relayed.channels)
+    if (readers.ranks[channel.end.peer] && fitted.relayed.suits_gpu(channel))
+      RelayProgram::put_in_gpu(channel, *setup_.relay->slots(), fitted.ends);
 }
 
 Status DeviceShapes::stage(const std::vector<std::byte>& image, const std::array<std::byte, 8>& scalar, DeviceShape& shape) {

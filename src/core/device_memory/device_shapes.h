@@ -89,7 +89,7 @@ class DeviceShapes final {
   void allow_lending();
   // From now on short calls may be exchanges of marked messages. Forgets all shapes.
   void allow_marks();
-  // Scratch memory of at least so many bytes, which stays valid until the end. All operations use the same, one after another.
+  // Scratch memory of at least so many bytes, valid until the end. All operations use the same.
   Result<kernels::Address> scratch(std::size_t size) { return arena_.grow(scratch_, size); }
   // The same for copies of callers' buffers that peers cannot read.
   Result<kernels::Address> lendable(std::size_t size) { return arena_.grow(lendable_, size); }
@@ -111,16 +111,15 @@ class DeviceShapes final {
     InPlace in_place;
     Rank root;
     std::uint64_t count;
-    int algorithm;
-    int codec;
+    int algorithm, codec;
     bool deterministic;
+    std::uint64_t readers;            // Relay::Readers
     std::array<std::byte, 8> scalar;  // of pre-multiplied sums
     std::vector<std::uint64_t> counts, displacements;
 
     auto operator<=>(const Key&) const = default;
   };
-  // Everything from which a program is bound, but how it is cut.
-  struct Chosen;
+  struct Chosen;  // everything from which a program is bound, but how it is cut
   struct Fitted;
 
   explicit DeviceShapes(const Setup& setup);
@@ -132,6 +131,7 @@ class DeviceShapes final {
   void lend(const Call& call, Chosen& chosen, const Tiers& tiers) const;
   [[nodiscard]] std::vector<Rank> done_peers() const;
   Result<Fitted> fit(const Call& call, const Chosen& chosen) const;
+  void use_gpu_slots(const Relay::Readers& readers, Fitted& fitted) const;
   // The blocks of `wanted` count, and whether its messages are marked.
   Result<Fitted> cut(const Call& call, const Chosen& chosen, std::uint64_t slice_elements, const DeviceCut& wanted) const;
 

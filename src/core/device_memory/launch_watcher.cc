@@ -40,6 +40,7 @@ RetiredDevice::~RetiredDevice() {
   launches.reset();
   workspaces.reset();
   staging.reset();
+  slots.reset();
 }
 
 LaunchWatcher& LaunchWatcher::of_process() {

@@ -14,6 +14,7 @@
 #include "src/core/device_memory/multicast/multicast_calls.h"
 #include "src/core/device_memory/transfer_shapes.h"
 #include "src/core/device_memory/workspaces.h"
+#include "src/core/device_relay/gpu_slot_memory.h"
 #include "src/core/device_relay/staging.h"
 
 namespace seto {
@@ -41,6 +42,7 @@ struct RetiredDevice {
   std::unique_ptr<Launches> launches;
   std::unique_ptr<Workspaces> workspaces;
   std::unique_ptr<Staging> staging;       // null: all GPUs reach each other
+  std::unique_ptr<GpuSlotMemory> slots;   // null: no device reads memory of the GPU, or none is needed yet
   Deadline patience = Deadline::never();  // with ranks of other processes, that may have died
 };
 

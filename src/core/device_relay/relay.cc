@@ -48,16 +48,32 @@ class Relay::Announcement {
 Result<std::unique_ptr<Relay>> Relay::create(Communicator& control, const Staging& staging, std::function<void()> on_announced) {
   SETO_TRY(control.context()->progress().prepare());
   std::unique_ptr<Relay> made(new Relay(control, staging, on_announced));
+  made->readers_.resize(static_cast<std::size_t>(control.ranks()));
   SETO_ASSIGN(made->messages_, MessageRelay::create(control, staging, std::move(on_announced)));
   return made;
 }
 
 Result<std::shared_ptr<RelayChannels>> Relay::open(RelayProgram program, std::uint32_t digest, std::uint64_t window_bytes) {
   SETO_ASSIGN(std::shared_ptr<RelayChannels> channels,
-              RelayChannels::open(std::move(program), digest, window_bytes, control_.members().peer_group()));
+              RelayChannels::open(std::move(program), digest, window_bytes, control_.members().peer_group(), slots_));
   std::erase_if(opened_, [](const auto& one) { return one.expired(); });
   opened_.push_back(channels);
   return channels;
+}
+
+Relay::Readers Relay::readers() const {
+  const std::lock_guard lock(readers_mutex_);
+  return {readers_number(), readers_};
+}
+
+void Relay::find_readers(const RelayChannels& channels) {
+  if (slots_ == nullptr) return;
+  const std::lock_guard lock(readers_mutex_);
+  channels.find_readers(readers_);
+  std::uint64_t number = 0;
+  for (std::size_t rank = 0; rank < readers_.size(); ++rank)
+    if (readers_[rank]) number = (number ^ (rank + 1)) * 0x9e37'79b9'7f4a'7c15;
+  readers_number_.store(number, std::memory_order_release);
 }
 
 Note Relay::add(const Note& note, std::shared_ptr<RelayChannels> channels, LaunchKind kind) {

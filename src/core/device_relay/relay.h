@@ -11,6 +11,7 @@
 
 #include "src/core/device_relay/message_relay.h"
 #include "src/core/device_relay/relay_task.h"
+#include "src/engine/relay/gpu_slots.h"
 
 namespace seto {
 
@@ -67,7 +68,20 @@ class Relay final {
   // Token held. What the oldest operation waits for besides its kernel; empty: nothing.
   [[nodiscard]] std::string waits_for() const;
 
+  // The ranks on the way to which devices read memory of this GPU, as the last operations have found, and a number of this set;
+  // 0: none. Any thread.
+  struct Readers {
+    std::uint64_t number = 0;
+    std::vector<bool> ranks;
+  };
+  [[nodiscard]] std::uint64_t readers_number() const { return readers_number_.load(std::memory_order_acquire); }
+  [[nodiscard]] Readers readers() const;
+  // Before the first operation: from now on messages may lie there. They outlive it; null: messages stay in memory of the host.
+  void use_slots(GpuSlots* slots) { slots_ = slots; }
+  [[nodiscard]] GpuSlots* slots() const { return slots_; }
+
   // For its tasks.
+  void find_readers(const RelayChannels& channels);
   [[nodiscard]] Communicator& control() const { return control_; }
   [[nodiscard]] const Staging& staging() const { return staging_; }
   [[nodiscard]] std::uint64_t kernel_done() const { return load_flag(staging_.memory(), DeviceChannels::kKernelDone); }
@@ -95,6 +109,7 @@ class Relay final {
 
   Communicator& control_;
   const Staging& staging_;
+  GpuSlots* slots_ = nullptr;
   const std::function<void()> on_announced_;
   const std::shared_ptr<Gate> gate_;
   bool announces_ = false;
@@ -104,6 +119,9 @@ class Relay final {
   std::uint32_t digest_ = 0;
   std::vector<std::weak_ptr<RelayChannels>> opened_;
   std::unique_ptr<MessageRelay> messages_;
+  mutable std::mutex readers_mutex_;
+  std::vector<bool> readers_;
+  std::atomic<std::uint64_t> readers_number_{0};
   mutable std::mutex mutex_;  // of the list
   std::deque<std::unique_ptr<RelayTask>> tasks_;
 };

@@ -33,6 +33,7 @@ Task::Step RelayTask::begin() {
 // those take 32 ms and more, and the stream of a failed launch shall not wait so long.
 Task::Step RelayTask::advance() {
   if (inspect()) return Step::ended;
+  if (relay_.control().failed()) return Step::blocked;  // messages are being taken back
   const bool begins = !begun_;
   if (begins)
     if (const Step step = begin(); step != Step::moved) return step;
@@ -49,18 +50,21 @@ Task::Step RelayTask::advance() {
 
 Task::Step RelayTask::move() {
   const std::uint32_t moved = launch_.channels->advance(relay_.staging().memory(), kMessagesAtOnce);
+  if (!launch_.channels->why().ok()) relay_.control().fail(launch_.channels->why(), relay_.control().rank());
   if (!launch_.channels->done()) return moved > 0 ? Step::moved : Step::blocked;
   if (!std::exchange(all_moved_, true)) relay_.say_done(launch_.of_kernel);
   if (relay_.kernel_done() < launch_.of_kernel || relay_.control().members().suspects())
     return moved > 0 ? Step::moved : Step::blocked;
+  relay_.find_readers(*launch_.channels);
   finish({});
   return Step::ended;
 }
 
-// The watcher looks for lost peers and deadlines of launches that it sees, and fails the control.
+// The watcher looks for lost peers and deadlines of launches that it sees, and fails the control. Memory of the GPU must not be
+// freed, or filled by a later kernel, while a device reads it.
 bool RelayTask::inspect() {
   if (launch_.kind == LaunchKind::of_graph && begun_ && !relay_.control().failed()) judge();
-  if (!relay_.control().failed()) return false;
+  if (!relay_.control().failed() || (started_ && !launch_.channels->take_back())) return false;
   finish(relay_.control().first_failure());
   return true;
 }

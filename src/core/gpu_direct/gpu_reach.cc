@@ -46,7 +46,7 @@ std::vector<GpuReach> reach_of_gpu(const cuda::Driver& driver, cuda::DeviceNumbe
   return known().reach[key] = try_devices(driver, gpu, config);
 }
 
-void say_gpu_reach(const cuda::Driver& driver, cuda::DeviceNumber gpu, const Config& config) {
+void say_gpu_reach(const cuda::Driver& driver, cuda::DeviceNumber gpu, const Config& config, MessagesOf memory) {
   const std::vector<GpuReach> all = reach_of_gpu(driver, gpu, config);
   {
     const std::lock_guard lock(known().mutex);
@@ -56,8 +56,16 @@ void say_gpu_reach(const cuda::Driver& driver, cuda::DeviceNumber gpu, const Con
   for (const GpuReach& reach : all)
     text += (text.empty() ? "" : "; ") + reach.device + " " + words_of(reach) +
             (reach.why_less.empty() ? "" : " (" + reach.why_less + ")");
-  SETO_LOG(info, "messages of GPU %d to GPUs that it does not reach are copied through pinned memory of the host; in a trial: %s",
-           gpu, text.c_str());
+  if (memory == MessagesOf::gpu_and_host)
+    SETO_LOG(
+        info,
+        "long messages of collectives of GPU %d are read from its memory where a rail carries them; others are copied through "
+        "pinned memory of the host, and so is what comes; in a trial: %s",
+        gpu, text.c_str());
+  else
+    SETO_LOG(info,
+             "messages of GPU %d to GPUs that it does not reach are copied through pinned memory of the host; in a trial: %s",
+             gpu, text.c_str());
 }
 
 std::string words_of(const GpuReach& reach) {

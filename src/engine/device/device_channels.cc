@@ -267,13 +267,13 @@ DeviceEnds DeviceChannels::ends_of(std::size_t rank, std::span<const kernels::Ad
 std::vector<RelayedChannel> DeviceChannels::relayed_of(std::size_t rank) const {
   std::vector<RelayedChannel> channels;
   for (std::size_t stream = 0; stream < places_[rank].size(); ++stream)
-    for (const std::size_t place : places_[rank][stream]) {
-      const Pair& pair = pairs_[place];
+    for (std::size_t end = 0; end < places_[rank][stream].size(); ++end) {
+      const Pair& pair = pairs_[places_[rank][stream][end]];
       if (!pair.relayed) continue;
       const bool sends = pair.sender == rank;
       const Staged& staged = sends ? pair.at_sender : pair.at_receiver;
-      channels.push_back({sends ? pair.receiver : pair.sender, sends, pair.port, stream, staged.slots, staged.posted, staged.read,
-                          pair.block_stride, pair.depth, pair.slot_size, pair.ahead});
+      channels.push_back({sends ? pair.receiver : pair.sender, sends, pair.port, stream, end, staged.slots, staged.posted,
+                          staged.read, pair.block_stride, pair.depth, pair.slot_size, pair.ahead});
     }
   return channels;
 }

@@ -36,6 +36,7 @@ struct RelayedChannel {
   bool sends = false;
   std::uint16_t port = 0;  // relayed channels of a sender and a receiver are numbered
   std::size_t stream = 0;  // of the rank's program
+  std::size_t end = 0;     // of the stream: DeviceEnds
   std::uint64_t slots = 0, posted = 0, read = 0;
   std::uint64_t block_stride = 0;
   std::uint32_t depth = 1;      // slots of a block here

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "src/engine/coding.h"
+#include "transports/byte_pipe.h"
 
 namespace seto {
 namespace {
@@ -107,6 +108,29 @@ std::size_t RelayProgram::size_of(const Channel& channel, std::uint64_t slice) c
   std::size_t all = 0;
   visit_parts(channel, slice, [&](std::uint64_t, std::size_t, std::size_t size) { all += size; });
   return all;
+}
+
+void RelayProgram::find_parts(const Channel& channel, std::uint64_t slice, std::vector<SlotCopy::Part>& parts) const {
+  parts.clear();
+  visit_parts(channel, slice, [&](std::uint64_t staged, std::size_t, std::size_t size) {
+    if (!parts.empty() && parts.back().place + parts.back().size == staged)
+      parts.back().size += size;
+    else
+      parts.push_back({staged, size});
+  });
+}
+
+bool RelayProgram::suits_gpu(const Channel& channel) const {
+  std::vector<SlotCopy::Part> parts;
+  find_parts(channel, 0, parts);
+  return channel.end.sends && !parts.empty() &&
+         std::all_of(parts.begin(), parts.end(), [](const SlotCopy::Part& part) { return part.size >= BytePipe::kLongPart; });
+}
+
+void RelayProgram::put_in_gpu(Channel& channel, const GpuSlots& slots, DeviceEnds& ends) {
+  channel.in_gpu = true;
+  ends.streams[channel.end.stream][channel.end.end].slots =
+      reinterpret_cast<kernels::Address>(slots.memory()) + channel.end.slots;
 }
 
 void RelayProgram::gather(const Channel& channel, std::uint64_t slice, const std::byte* staging, std::byte* message) const {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "src/engine/device/device_channels.h"
+#include "src/engine/relay/gpu_slots.h"
 
 namespace seto {
 
@@ -16,6 +17,7 @@ struct RelayProgram {
     std::vector<std::uint64_t> lengths;  // elements of each piece of its messages
     bool coded = false;
     std::size_t piece_stride = 0;
+    bool in_gpu = false;  // its slots are those of GpuSlots, and it sends
   };
 
   // `channels`: DeviceChannels::relayed_of this program's rank.
@@ -23,6 +25,12 @@ struct RelayProgram {
 
   // Bytes of a message. Both ends find the same.
   [[nodiscard]] std::size_t size_of(const Channel& channel, std::uint64_t slice) const;
+  // The places of its bytes, in the order of the message; bytes without a gap are one part.
+  void find_parts(const Channel& channel, std::uint64_t slice, std::vector<SlotCopy::Part>& parts) const;
+  // The slots of this sender may lie in memory of the GPU: parts of a whole slice are long enough for a device.
+  [[nodiscard]] bool suits_gpu(const Channel& channel) const;
+  // Its slots lie there from now on: the kernel fills them, and waits for the same flags as before.
+  static void put_in_gpu(Channel& channel, const GpuSlots& slots, DeviceEnds& ends);
   // Copies between the slots of all blocks and a message.
   void gather(const Channel& channel, std::uint64_t slice, const std::byte* staging, std::byte* message) const;
   void scatter(const Channel& channel, std::uint64_t slice, const std::byte* message, std::byte* staging) const;

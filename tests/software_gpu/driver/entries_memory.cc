@@ -98,7 +98,9 @@ void mem_create(StandIn& s, MemoryHandle* handle, std::size_t bytes, const cuda:
   if (bytes == 0 || bytes % MemoryTable::kGranularity != 0 || properties->type != cuda::AllocationType::pinned)
     throw DriverError(DriverCode::invalid_value, "the size must be a multiple of 2 MiB, and the type pinned");
   const bool exportable = properties->handle_types == cuda::HandleType::posix_file_descriptor;
-  *handle = add_handle(s, s.memory().create(gpu_of(s, properties->location), bytes, exportable));
+  std::shared_ptr<PhysicalMemory> memory = s.memory().create(gpu_of(s, properties->location), bytes, exportable);
+  memory->for_devices = properties->flags.gpu_direct_rdma != 0;
+  *handle = add_handle(s, std::move(memory));
 }
 
 void mem_release(StandIn& s, MemoryHandle handle) {

@@ -100,14 +100,16 @@ void mem_get_range_handle(StandIn& s, void* target, DevicePointer pointer, std::
   if (type != cuda::RangeHandleType::dma_buf || !s.settings().dma_buf)
     throw DriverError(DriverCode::not_supported, "no dma-buf is offered");
   const Range* const range = s.memory().find(pointer);
-  if (range == nullptr || range->kind != Range::Kind::device || pointer + bytes > range->address + range->memory->bytes)
-    throw DriverError(DriverCode::invalid_value, "the range is not within one allocation of cuMemAlloc");
+  const bool is_for_devices = range != nullptr && (range->kind == Range::Kind::device ||
+                                                   (range->kind == Range::Kind::mapped && range->memory->for_devices));
+  if (!is_for_devices || pointer + bytes > range->address + range->memory->bytes)
+    throw DriverError(DriverCode::invalid_value, "the range is not within one allocation that other devices may use");
   if (pointer % kHostPage != 0 || bytes % kHostPage != 0 || bytes == 0)
     throw DriverError(DriverCode::invalid_value, "the range does not consist of whole pages of the host");
   const std::string path = "/proc/self/fd/" + std::to_string(range->memory->file);
   const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (file < 0) throw DriverError(DriverCode::operating_system, path + ": " + std::strerror(errno));
-  ::lseek(file, static_cast<off_t>(pointer - range->address), SEEK_SET);
+  ::lseek(file, static_cast<off_t>(pointer - range->address + range->offset), SEEK_SET);
   *static_cast<int*>(target) = file;
 }
 

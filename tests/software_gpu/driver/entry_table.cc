@@ -42,6 +42,7 @@ const EntryTable& entries() {
     table->add_plain("softwareGpuInject", reinterpret_cast<void*>(&inject), kFirstVersion);
     table->add_plain("softwareGpuWritten", reinterpret_cast<void*>(&written), kFirstVersion);
     table->add_plain("softwareGpuLaunched", reinterpret_cast<void*>(&launched), kFirstVersion);
+    table->add_plain("softwareGpuCalls", reinterpret_cast<void*>(&calls_of), kFirstVersion);
     table->add_plain("softwareGpuOnFlush", reinterpret_cast<void*>(&set_on_flush), kFirstVersion);
     return table;
   }();

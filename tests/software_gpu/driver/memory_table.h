@@ -22,6 +22,7 @@ struct PhysicalMemory {
   std::uint64_t bytes = 0;
   std::uint32_t gpu = 0;
   bool exportable = false;
+  bool for_devices = false;                      // of cuMemCreate: made with gpuDirectRDMACapable
   bool counted = true;                           // against the memory of the GPU; not where another process made it
   std::uint64_t inode = 0;                       // of the file: the same in all processes
   std::shared_ptr<MulticastObject> multicast{};  // not null: this is such an object, and has no bytes of its own

@@ -99,6 +99,11 @@ void StandIn::inject(const std::string& errors) {
   calls_.clear();
 }
 
+std::uint64_t StandIn::calls_of(const std::string& name) const {
+  const auto found = calls_.find(name);
+  return found == calls_.end() ? 0 : found->second;
+}
+
 std::uint32_t StandIn::gpu_of(cuda::DeviceNumber device) const {
   if (device < 0 || static_cast<std::uint32_t>(device) >= settings_.gpus) throw DriverError(DriverCode::invalid_device);
   return static_cast<std::uint32_t>(device);
@@ -283,6 +288,12 @@ void inject(const char* errors) {
   Process& all = *process();
   const std::lock_guard lock(all.mutex);
   if (all.stand_in != nullptr) all.stand_in->inject(errors);
+}
+
+std::uint64_t calls_of(const char* name) {
+  Process& all = *process();
+  const std::lock_guard lock(all.mutex);
+  return all.stand_in == nullptr ? 0 : all.stand_in->calls_of(name);
 }
 
 void set_on_flush(void (*call)(void*), void* argument) {

@@ -39,6 +39,7 @@ class StandIn final {
   // Throws if the call may not be made now, or is to fail by the settings.
   void before_call(const std::string& name, unsigned rules);
   void inject(const std::string& errors);
+  [[nodiscard]] std::uint64_t calls_of(const std::string& name) const;
 
   void initialise() { initialised_ = true; }
   [[nodiscard]] std::uint32_t gpu_of(cuda::DeviceNumber device) const;
@@ -118,15 +119,16 @@ class StandIn final {
 // Makes one call of the driver: takes the lock, checks what may be done, and turns what is thrown into the result.
 cuda::DriverCode enter(const std::string& name, unsigned rules, const std::function<void(StandIn&)>& body);
 
-// For tests, which find them by cuGetProcAddress as softwareGpuStart, softwareGpuStop, softwareGpuInject, softwareGpuWritten and
-// softwareGpuLaunched.
+// For tests, which find them by cuGetProcAddress as softwareGpuStart, softwareGpuStop, softwareGpuInject, softwareGpuWritten,
+// softwareGpuLaunched and softwareGpuCalls.
 // A start reads the settings again; it and the stop end all kernels and drop all memory. `errors` is in the form of
 // SOFTWARE_GPU_ERRORS.
 void start_again();
 void stop();
 void inject(const char* errors);
-std::uint64_t written();   // MemoryTable::written()
-std::uint64_t launched();  // kernels that have begun, on all GPUs; those of graphs, too
+std::uint64_t written();                   // MemoryTable::written()
+std::uint64_t launched();                  // kernels that have begun, on all GPUs; those of graphs, too
+std::uint64_t calls_of(const char* name);  // since the last start or inject()
 // softwareGpuOnFlush: cuFlushGPUDirectRDMAWrites calls it, until the next start. Null: nothing.
 void set_on_flush(void (*call)(void*), void* argument);
 

@@ -203,6 +203,26 @@ TEST_F(Registration, NeedsAKernelThatCopiesOnFork) {
   EXPECT_FALSE(kernel_release().empty());
 }
 
+// The limit is of locked memory of the host, and a fork takes no pages of a GPU.
+TEST_F(Registration, MemoryOfAGpuIsRegisteredInItsWayAndCountsForNoLimit) {
+  make(kPart, "4.19.0");
+  const GpuMemory gpu{part(8), 8 * kPart, -1, {}};
+  EXPECT_FALSE(cache->is_of_gpu(part(9), 10));
+  const auto by_peermem = cache->name_gpu(gpu, GpuWay::peermem);
+  EXPECT_TRUE(cache->is_of_gpu(part(9), 10));
+  EXPECT_FALSE(cache->is_of_gpu(part(0), 10)) << "it is memory of the host";
+  {
+    const std::optional<Use> used = cache->use_if_named(part(9), 10);
+    ASSERT_TRUE(used.has_value());
+    EXPECT_FALSE(cache->unname(by_peermem)) << "it is in use";
+  }
+  EXPECT_EQ(cache->facts().registered_bytes, 0U);
+  EXPECT_EQ(fabric.registered_bytes(), 0U);
+  (void)cache->name_gpu(gpu, GpuWay::dma_buf);
+  EXPECT_FALSE(cache->use_if_named(part(9), 10).has_value()) << "there is no dma-buf";
+  EXPECT_TRUE(cache->is_of_gpu(part(9), 10)) << "nor may it be copied";
+}
+
 TEST_F(Registration, AMovedUseEndsOnce) {
   const auto first = name(0, 1);
   name(1, 1);

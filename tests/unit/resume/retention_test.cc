@@ -9,6 +9,7 @@
 #include <cstring>
 #include <initializer_list>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace seto::resume {
@@ -56,6 +57,65 @@ TEST(Retention, PayloadsStayWhereTheyAreLent) {
   ASSERT_TRUE(sender.kept.acknowledge(heard(2)).ok());
   EXPECT_FALSE(sender.lender->needed());
   EXPECT_TRUE(sender.kept.all_acknowledged());
+}
+
+// Memory that only devices read, and its copy on the host.
+class OnGpu final : public HostCopy {
+ public:
+  Result<const std::byte*> bring(const std::byte* place) override {
+    ++asked;
+    if (!failure_.ok()) return failure_;
+    return brought(place);
+  }
+  [[nodiscard]] const std::byte* brought(const std::byte* place) const override {
+    return is_there ? host.data() + (place - memory) : nullptr;
+  }
+  void fail(Status why) { failure_ = std::move(why); }
+
+  std::byte* const memory = reinterpret_cast<std::byte*>(std::uintptr_t{4'096});  // a read there crashes
+  std::vector<std::byte> host = std::vector<std::byte>(2 * kSize, std::byte{7});
+  bool is_there = false;
+  int asked = 0;
+
+ private:
+  Status failure_;
+};
+
+TEST(Retention, PayloadsOfAGpuAreCopiedFromTheHostOnceTheyAreThere) {
+  Sender sender(kRoom, 2 * kSize);  // host memory would be copied at once
+  OnGpu gpu;
+  const auto lender = std::make_shared<Lender>(gpu);
+  const std::uint64_t number = sender.kept.add(Header{}, {gpu.memory + kSize, kSize, lender}, 0);
+  EXPECT_TRUE(sender.kept.on_gpu(number));
+  EXPECT_EQ(sender.kept.payload(number), gpu.memory + kSize);
+  sender.kept.pin(number);
+  EXPECT_FALSE(sender.kept.give_back(*lender)) << "a device reads it";
+  EXPECT_EQ(gpu.asked, 0);
+  sender.kept.unpin(number);
+  EXPECT_FALSE(sender.kept.give_back(*lender));
+  EXPECT_TRUE(sender.kept.is_bringing());
+  gpu.is_there = true;
+  EXPECT_FALSE(sender.kept.on_gpu(number));
+  EXPECT_TRUE(sender.kept.is_of_gpu(number)) << "a device may have begun to read it";
+  EXPECT_EQ(sender.kept.payload(number), gpu.host.data() + kSize);
+  EXPECT_TRUE(sender.kept.give_back(*lender));
+  EXPECT_FALSE(lender->needed());
+  gpu.host.assign(2 * kSize, std::byte{9});
+  EXPECT_TRUE(sender.sends(number, 7));
+}
+
+TEST(Retention, PayloadsThatNeverComeFromAGpuSayWhy) {
+  Sender sender;
+  OnGpu gpu;
+  const auto lender = std::make_shared<Lender>(gpu);
+  const std::uint64_t number = sender.kept.add(Header{}, {gpu.memory, kSize, lender}, 0);
+  gpu.fail(failure(Code::unavailable, "no copy"));
+  EXPECT_FALSE(sender.kept.give_back(*lender));
+  EXPECT_FALSE(sender.kept.is_bringing());
+  EXPECT_EQ(sender.kept.why_not_brought().text(), "no copy");
+  EXPECT_FALSE(sender.kept.host_payload(number).ok());
+  ASSERT_TRUE(sender.kept.acknowledge(heard(1)).ok());
+  EXPECT_FALSE(lender->needed());
 }
 
 // In place, a rank lends A, receives B and writes A + B over A.

@@ -1,11 +1,10 @@
 #include "transports/rdma/connect/port_report.h"
 
-#include <filesystem>
 #include <memory>
 
 #include "transports/rdma/connect/devices.h"
 #include "transports/rdma/connect/selection.h"
-#include "transports/rdma/verbs/libibverbs.h"
+#include "transports/rdma/verbs/process_verbs.h"
 
 namespace seto::rdma {
 namespace {
@@ -71,10 +70,8 @@ Result<std::vector<PortReport>> report_ports(Verbs& verbs) {
 }
 
 Result<std::vector<PortReport>> report_ports() {
-  std::error_code error;
-  const std::filesystem::directory_iterator all("/sys/class/infiniband", error);
-  if (error || all == std::filesystem::directory_iterator()) return std::vector<PortReport>();
-  SETO_ASSIGN(const std::unique_ptr<Verbs> verbs, Libibverbs::open());
+  if (!has_devices()) return std::vector<PortReport>();
+  SETO_ASSIGN(Verbs* const verbs, verbs_of_process());
   return report_ports(*verbs);
 }
 

@@ -11,7 +11,7 @@
 #include "transports/rdma/gpu_memory/gpu_trial.h"
 #include "transports/rdma/gpu_memory/loopback.h"
 #include "transports/rdma/pipes/rdma_pipes.h"
-#include "transports/rdma/verbs/libibverbs.h"
+#include "transports/rdma/verbs/process_verbs.h"
 
 namespace seto::rdma {
 namespace {
@@ -56,12 +56,6 @@ bool permits(const std::vector<PortName>& only, const std::string& device) {
   return only.empty() || std::any_of(only.begin(), only.end(), [&](const PortName& one) { return one.device == device; });
 }
 
-bool lists_devices() {
-  std::error_code error;
-  const std::filesystem::directory_iterator all("/sys/class/infiniband", error);
-  return !error && all != std::filesystem::directory_iterator();
-}
-
 }  // namespace
 
 GpuReach find_gpu_reach(Verbs& verbs, const std::string& device, GpuBuffer& buffer, Deadline until, const std::string& modules) {
@@ -94,10 +88,11 @@ GpuReach find_gpu_reach(Verbs& verbs, const std::string& device, GpuBuffer& buff
 
 std::vector<GpuReach> find_gpu_reach(std::string_view setting, GpuBuffer& buffer, Deadline until) {
   std::string text(setting);
-  if (strcasecmp(text.c_str(), "auto") == 0) text = "auto";
-  if (strcasecmp(text.c_str(), "off") == 0 || !lists_devices()) return {};
+  for (const char* const word : {"auto", "always"})
+    if (strcasecmp(text.c_str(), word) == 0) text = word;
+  if (strcasecmp(text.c_str(), "off") == 0 || !has_devices()) return {};
   const Result<std::vector<PortName>> only = ports_in(text);
-  const Result<std::unique_ptr<Verbs>> verbs = Libibverbs::open();
+  const Result<Verbs*> verbs = verbs_of_process();
   if (!only.ok() || !verbs.ok()) return {};  // who makes rails says so
   const Result<std::vector<std::string>> names = verbs.value()->devices();
   std::vector<GpuReach> all;

@@ -23,6 +23,26 @@ RegistrationCache::Name RegistrationCache::name(std::byte* memory, std::size_t s
   return entry->name;
 }
 
+RegistrationCache::Name RegistrationCache::name_gpu(const GpuMemory& memory, GpuWay way) {
+  const std::lock_guard lock(mutex_);
+  auto entry = std::make_shared<Entry>();
+  entry->name = next_name_++;
+  entry->memory = memory.address;
+  entry->size = memory.size;
+  entry->way = way;
+  entry->dma_buf = memory.dma_buf;
+  named_.insert({address_of(entry->memory), address_of(entry->memory) + entry->size, entry});
+  if (entry->of_gpu()) of_gpus_.fetch_add(1, std::memory_order_relaxed);
+  return entry->name;
+}
+
+bool RegistrationCache::is_of_gpu(const std::byte* memory, std::size_t size) {
+  if (of_gpus_.load(std::memory_order_relaxed) == 0) return false;
+  const std::lock_guard lock(mutex_);
+  const std::shared_ptr<Entry> entry = entry_of(memory, size);
+  return entry != nullptr && entry->of_gpu();
+}
+
 bool RegistrationCache::unname(Name name) {
   const std::lock_guard lock(mutex_);
   std::shared_ptr<Entry> entry;
@@ -33,6 +53,7 @@ bool RegistrationCache::unname(Name name) {
   });
   if (entry == nullptr) return true;
   entry->named = false;
+  if (entry->of_gpu()) of_gpus_.fetch_sub(1, std::memory_order_relaxed);
   if (entry->users > 0) return false;
   drop(*entry);
   return true;
@@ -71,7 +92,21 @@ Result<RegistrationCache::Use> RegistrationCache::use(const std::shared_ptr<Entr
   return Use(this, entry);
 }
 
+// The pages are those of the GPU, which no fork takes and no limit of locked memory counts.
+Status RegistrationCache::register_gpu(Entry& entry) {
+  Result<std::unique_ptr<MemoryRegion>> region =
+      entry.way == GpuWay::peermem ? setup_.device->register_memory(entry.memory, entry.size)
+                                   : setup_.device->register_dma_buf({entry.dma_buf, 0, address_of(entry.memory), entry.size});
+  entry.refused = region.status();
+  entry.refused_at = ended_;
+  if (!region.ok()) return entry.refused;
+  entry.region = std::move(region).value();
+  ++facts_.registrations;
+  return {};
+}
+
 Status RegistrationCache::register_entry(Entry& entry) {
+  if (entry.of_gpu()) return register_gpu(entry);
   if (!copies_on_fork(setup_.kernel))
     return failure(Code::unavailable,
                    "memory of users is not registered for RDMA on kernel %s: a fork could take it from the device; Linux %d.%d "
@@ -105,7 +140,7 @@ Status RegistrationCache::register_entry(Entry& entry) {
 bool RegistrationCache::evict_one() {
   std::shared_ptr<Entry> oldest;
   for (const auto& each : registered_)
-    if (each->users == 0 && (oldest == nullptr || each->last_use < oldest->last_use)) oldest = each;
+    if (!each->of_gpu() && each->users == 0 && (oldest == nullptr || each->last_use < oldest->last_use)) oldest = each;
   if (oldest == nullptr || uses_ - oldest->last_use < setup_.kept_uses) return false;
   drop(*oldest);
   ++facts_.evictions;
@@ -115,7 +150,7 @@ bool RegistrationCache::evict_one() {
 void RegistrationCache::drop(Entry& entry) {
   if (entry.region == nullptr) return;
   entry.region.reset();
-  facts_.registered_bytes -= entry.size;
+  if (!entry.of_gpu()) facts_.registered_bytes -= entry.size;
   ++ended_;
   std::erase_if(registered_, [&](const auto& each) { return each.get() == &entry; });
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "src/base/result.h"
+#include "transports/gpu_buffer.h"
 #include "transports/rdma/link/interval_tree.h"
 #include "transports/rdma/verbs/fork_safety.h"
 #include "transports/rdma/verbs/verbs.h"
@@ -42,6 +44,10 @@ class RegistrationCache final {
   using Name = std::uint64_t;
   // Names memory, which may overlap with other memory that has a name. It is registered on first use.
   Name name(std::byte* memory, std::size_t size);
+  // Names memory of a GPU that the device reads in this way. It counts for no limit, and stays registered once it is.
+  Name name_gpu(const GpuMemory& memory, GpuWay way);
+  // These bytes lie in such memory, so the CPU cannot copy them. Costs nothing where there is none.
+  [[nodiscard]] bool is_of_gpu(const std::byte* memory, std::size_t size);
   // The memory is not used any more for what begins later. True: its registration has ended, so it may be freed; false: it ends
   // with the last use.
   bool unname(Name name);
@@ -85,17 +91,22 @@ class RegistrationCache final {
     std::byte* memory = nullptr;
     std::size_t size = 0;
     bool named = true;
+    GpuWay way = GpuWay::bounce;  // else it is memory of a GPU
+    int dma_buf = -1;
     std::unique_ptr<MemoryRegion> region;
     std::uint32_t users = 0;
     std::uint64_t last_use = 0;
     Status refused;
     std::uint64_t refused_at = 0;  // the count of registrations that had ended by then
+
+    [[nodiscard]] bool of_gpu() const { return way != GpuWay::bounce; }
   };
 
   // All with the lock.
   [[nodiscard]] std::shared_ptr<Entry> entry_of(const std::byte* memory, std::size_t size) const;
   Result<Use> use(const std::shared_ptr<Entry>& entry);
   Status register_entry(Entry& entry);
+  Status register_gpu(Entry& entry);
   bool evict_one();
   void drop(Entry& entry);
   void release(Entry& entry);
@@ -107,6 +118,7 @@ class RegistrationCache final {
   std::uint64_t next_name_ = 1;
   std::uint64_t uses_ = 0;
   std::uint64_t ended_ = 0;
+  std::atomic<std::size_t> of_gpus_{0};  // entries that have a name
   Facts facts_;
 };
 

@@ -34,6 +34,15 @@ void NamedRegistrations::named(NamedMemory::Name name, std::byte* memory, std::s
   for (auto& [device, cache] : caches_) names_[name].emplace_back(cache.get(), cache->name(memory, size));
 }
 
+// A device that no trial has shown to read the GPU does not know the memory.
+void NamedRegistrations::named_gpu(NamedMemory::Name name, const GpuMemory& memory) {
+  for (const GpuReach& reach : memory.reach) {
+    const auto found = caches_.find(reach.device);
+    if (found == caches_.end() || reach.way == GpuWay::bounce) continue;
+    names_[name].emplace_back(found->second.get(), found->second->name_gpu(memory, reach.way));
+  }
+}
+
 void NamedRegistrations::unnamed(NamedMemory::Name name) {
   const auto found = names_.find(name);
   if (found == names_.end()) return;

@@ -31,6 +31,7 @@ class NamedRegistrations final : private NamedMemory::User {
 
  private:
   void named(NamedMemory::Name name, std::byte* memory, std::size_t size) override;
+  void named_gpu(NamedMemory::Name name, const GpuMemory& memory) override;
   void unnamed(NamedMemory::Name name) override;
 
   using OnDevice = std::pair<RegistrationCache*, RegistrationCache::Name>;

@@ -5,14 +5,13 @@
 
 #include <algorithm>
 #include <atomic>
-#include <filesystem>
 #include <utility>
 
 #include "src/base/clock.h"
 #include "src/base/log.h"
 #include "src/net/token.h"
-#include "transports/rdma/verbs/libibverbs.h"
 #include "transports/rdma/verbs/librdmacm.h"
+#include "transports/rdma/verbs/process_verbs.h"
 #include "transports/rdma/verbs/verbs_advice.h"
 
 namespace seto::rdma {
@@ -24,19 +23,6 @@ std::uint32_t random_number() {
   std::uint32_t number = 0;
   fill_random(&number, sizeof number);
   return number;
-}
-
-// Where the kernel lists devices. Without one the library would only cost time.
-bool has_devices() {
-  std::error_code error;
-  const std::filesystem::directory_iterator all("/sys/class/infiniband", error);
-  return !error && all != std::filesystem::directory_iterator();
-}
-
-// Opened once in a process, and never closed.
-const Result<std::unique_ptr<Verbs>>& verbs_of_process() {
-  static const auto* const only = new Result<std::unique_ptr<Verbs>>(Libibverbs::open());
-  return *only;
 }
 
 bool is_up(const NamedPort& port) { return port.facts.state == PortState::active; }
@@ -161,7 +147,7 @@ Result<std::unique_ptr<PipeMaker>> RdmaPipes::open(const Config& config) {
     if (named) SETO_LOG(warn, "SETO_RDMA=%s: this host has no RDMA device, and TCP is used", config.rdma.c_str());
     return std::unique_ptr<PipeMaker>();
   }
-  const Result<std::unique_ptr<Verbs>>& verbs = verbs_of_process();
+  const Result<Verbs*> verbs = verbs_of_process();
   if (!verbs.ok()) {
     SETO_LOG(info, "RDMA is not used: %s", std::string(verbs.status().text()).c_str());
     return std::unique_ptr<PipeMaker>();

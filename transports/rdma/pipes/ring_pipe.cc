@@ -65,14 +65,20 @@ ssize_t RingPipe::refuse() const {
   return -1;
 }
 
-// One part at most is long, because headers are between payloads.
+// One part at most is long, because headers are between payloads. Memory of a GPU is never copied here, however short the part
+// is: the end of a payload that did not fit into the record before.
 bool RingPipe::send_record(std::span<const std::byte> head, std::span<const std::byte> body) {
   std::optional<RegistrationCache::Use> use;
   RingChannel::Part parts[2] = {{head, {}}, {body, {}}};
   for (RingChannel::Part& part : parts) {
-    if (use.has_value() || part.bytes.size() < kLongPart) continue;
+    if (part.bytes.empty()) continue;
+    const bool of_gpu = memory_.is_of_gpu(part.bytes.data(), part.bytes.size());
+    if (!of_gpu && (use.has_value() || part.bytes.size() < kLongPart)) continue;
     use = memory_.use_if_named(part.bytes.data(), part.bytes.size());
-    if (use.has_value()) part.key = use->local_key();
+    if (use.has_value())
+      part.key = use->local_key();
+    else if (of_gpu)
+      return false;
   }
   const std::optional<std::uint64_t> ticket = channel_->send(parts[0], parts[1]);
   if (!ticket.has_value()) return false;
@@ -91,7 +97,8 @@ void RingPipe::lend(RegistrationCache::Use use, std::uint64_t ticket, std::size_
 // ---- places ----
 
 std::optional<BytePipe::OpenPlace> RingPipe::open_place(std::byte* memory, std::size_t size) {
-  if (channel_->broken()) return std::nullopt;
+  // Nothing would flush what a device has written to a GPU before its kernels read it.
+  if (channel_->broken() || memory_.is_of_gpu(memory, size)) return std::nullopt;
   std::optional<RegistrationCache::Use> use = memory_.use_if_named(memory, size);
   if (!use.has_value()) return std::nullopt;
   const auto free = std::find_if(open_places_.begin(), open_places_.end(), [](const auto& each) { return !each.has_value(); });

@@ -33,6 +33,9 @@ class RingPipe final : public BytePipe {
 
   ssize_t receive(std::span<const iovec> parts) override;
   ssize_t send(std::span<const iovec> parts) override;
+  [[nodiscard]] bool reads(const std::byte* memory, std::size_t size) override {
+    return !channel_->broken() && memory_.is_of_gpu(memory, size) && memory_.use_if_named(memory, size).has_value();
+  }
   [[nodiscard]] std::uint64_t accepted() const override { return accepted_; }
   [[nodiscard]] std::uint64_t released() const override { return lents_ == 0 ? accepted_ : oldest()->begin; }
   [[nodiscard]] std::optional<OpenPlace> open_place(std::byte* memory, std::size_t size) override;

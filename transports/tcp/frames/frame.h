@@ -42,8 +42,10 @@ inline constexpr std::size_t kStripe = std::size_t{64} << 10;
 // Asks the receiver to report when it has completed the operation (the one of `mark`), because it sends no data that would carry
 // the number.
 inline constexpr std::uint8_t kTellProgress = 1;
-// The window is that of messages between two members.
+// In a window: it is that of messages between two members.
 inline constexpr std::uint8_t kOfMessages = 2;
+// In a frame of data: the sender keeps its memory until it is acknowledged, so the receiver tells at once that it has come.
+inline constexpr std::uint8_t kTellHeard = 2;
 // The payload does not follow: a rail has written it to the place that was told for it.
 inline constexpr std::uint8_t kInPlace = 4;
 // The frame comes again.

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "src/base/check.h"
 #include "src/base/clock.h"
 
 namespace seto::tcp {
@@ -163,6 +164,7 @@ EnteredGroup* Link::peer_group_of(std::uint64_t key) {
 
 void Link::queue(Outgoing outgoing) {
   if (broken()) return;
+  SETO_CHECK(!outgoing.is_of_gpu() || continues());
   outgoing.count();
   waiting_bytes_ += sizeof(Frame) + outgoing.frame.length;
   waiting_.push(std::move(outgoing));
@@ -189,7 +191,7 @@ bool Link::has_waiting() {
 bool Link::has_next(Socket& socket, bool any) {
   if (!socket.own.empty()) return true;
   const bool takes = any && !stands_by(socket) && flow_of(socket).room > 0 && has_waiting();
-  return !socket.stalled && (has_pressing() || (takes && (rails() == 0 || route_of(waiting_.front().frame) == socket.route)));
+  return !socket.stalled && (has_pressing() || (takes && (rails() == 0 || route_of(waiting_.front()) == socket.route)));
 }
 
 Outgoing Link::next_of(Socket& socket) {
@@ -253,7 +255,15 @@ bool Link::write_bytes(Socket& socket, std::size_t frames) {
   };
   for (std::size_t i = 0; i < frames; ++i) {
     add(&socket.batch[i].frame, sizeof(Frame));
-    if (socket.batch[i].frame.length > 0) add(payload_of(socket.batch[i]), socket.batch[i].frame.length);
+    if (socket.batch[i].frame.length == 0) continue;
+    const std::byte* const payload = payload_for(socket, socket.batch[i]);
+    if (broken()) return false;
+    if (payload == nullptr) break;
+    add(payload, socket.batch[i].frame.length);
+  }
+  if (count == 0) {
+    socket.full = true;
+    return false;
   }
   const ssize_t sent = socket.pipe.send({parts, count}, wanted);
   socket.full = sent < 0 ? (errno == EAGAIN || errno == ENOBUFS) : static_cast<std::size_t>(sent) < wanted;
@@ -380,6 +390,7 @@ bool Link::flush_numbered() {
 }
 
 bool Link::flush() {
+  brings_ = false;
   if (broken() || !has_output() || (continues() && kept_ == nullptr)) {
     held_back_ = false;
     return false;

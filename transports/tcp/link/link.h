@@ -90,10 +90,10 @@ class Link final {
   void queue_urgent(const Frame& frame, const std::byte* payload = nullptr, std::shared_ptr<resume::Lender> lender = nullptr);
   // Stops reading from a buffer whose frames count there. Frames that are not begun lose their payload, so that their messages
   // never become complete; the rest of a partly written frame is copied, and so are frames that are kept. Without memory for
-  // that the link breaks: a call that is aborted or overdue must end. False: a rail reads that memory, call again after a pump.
+  // that the link breaks: a call must end. False: a rail reads that memory, or it comes from a GPU: call again after a pump.
   [[nodiscard]] bool recall(const Unwritten* unwritten, const resume::Lender& lender);
-  // No frame waits for that memory in a queue any more. Copies what is kept of it, so that its owner may write there. False:
-  // there is no memory for a copy, or a rail reads it: call again after a pump.
+  // No frame waits for that memory in a queue any more. Copies what is kept of it, so that its owner may write there. False: as
+  // for recall(), or there is no memory for a copy.
   [[nodiscard]] bool give_back(const resume::Lender& lender) { return kept_ == nullptr || kept_->give_back(lender); }
 
   // Stops writing to that memory: the rest of a payload that is being read into it is dropped.
@@ -125,8 +125,7 @@ class Link final {
   [[nodiscard]] bool pending() const;
   // Frames wait until fewer bytes are on their way: no event of a socket tells when, so the domain looks again soon.
   [[nodiscard]] bool held_back() const { return held_back_ && !waiting_.empty(); }
-  // The peer, or at least its kernel over paths that are whole, has acknowledged everything. False while sockets are opened that
-  // this end needs.
+  // The peer, or at least its kernel over whole paths, has acknowledged everything. False while sockets open that this end needs.
   [[nodiscard]] bool delivered() const;
 
   // All frames of the peer up to this one have arrived completely.
@@ -174,7 +173,6 @@ class Link final {
   // Nothing will be read from that socket any more.
   [[nodiscard]] bool ended(std::size_t socket) const { return broken() || sockets_[socket]->ended || sockets_[socket]->broken; }
 
-  // ---- paths ----
   // The path is broken, whether its descriptor is closed or not.
   [[nodiscard]] bool path_is_broken(std::size_t path) const { return sockets_[path]->broken; }
   [[nodiscard]] std::size_t live_paths() const;
@@ -187,6 +185,8 @@ class Link final {
   // Null: it is broken.
   [[nodiscard]] const BytePipe* rail(std::size_t path) const;
   [[nodiscard]] bool has_live_rail() const;
+  // Long payloads go over rails, whose devices read that memory of a GPU.
+  [[nodiscard]] bool rails_read(const std::byte* memory, std::size_t size) const;
   bool receive_rails();
   // Sockets have brought bytes since the last call. Only of a link with rails.
   [[nodiscard]] bool took_from_sockets() { return std::exchange(took_from_sockets_, false); }
@@ -326,8 +326,8 @@ class Link final {
   [[nodiscard]] bool carries(const Socket& socket) const { return socket.live() && flows_[socket.route].used; }
   [[nodiscard]] bool has_backup() const { return rails() == 0 && routes() > 1 && !together_; }
   [[nodiscard]] bool uses_several_routes() const { return together_ && rails() == 0 && flows_.size() > 1; }
-  // Over which a frame goes that waits: rails, but long payloads may be faster over sockets.
-  [[nodiscard]] std::size_t route_of(const Frame& frame) const;
+  // Over which a frame goes that waits: rails, but long payloads of the host may be faster over sockets.
+  [[nodiscard]] std::size_t route_of(const Outgoing& outgoing) const;
   void follow_routes();
   void say_choice() const;
   void note_ways();
@@ -348,8 +348,7 @@ class Link final {
   // Frames to be sent again, or an acknowledgement that is due.
   [[nodiscard]] bool has_more_to_keep() const;
   [[nodiscard]] bool is_continuing() const;
-  // A frame that any socket may take.
-  [[nodiscard]] bool has_shared() { return has_pressing() || has_waiting(); }
+  [[nodiscard]] bool has_shared() { return has_pressing() || has_waiting(); }  // a frame that any socket may take
   // The same, and no limit of bytes holds it back.
   [[nodiscard]] bool has_pressing() const { return owes_heard_ || has_urgent() || has_again(); }
   [[nodiscard]] bool has_again() const { return kept_ != nullptr && kept_->has_again(); }
@@ -364,6 +363,7 @@ class Link final {
   void keep(Outgoing& outgoing, const Socket& socket);
   [[nodiscard]] Outgoing what_was_heard();
   [[nodiscard]] const std::byte* payload_of(const Outgoing& outgoing) const;
+  [[nodiscard]] const std::byte* payload_for(Socket& socket, const Outgoing& outgoing);
   Status digest_staging(Socket& socket);
   Status begin_frame(Socket& socket);
   // Only of several sockets. False: the frame needs no destination, because it has one, or has come whole.
@@ -397,9 +397,9 @@ class Link final {
   SocketPlaces places_;
   double told_rate_ = 0;
   std::atomic<std::uint64_t> site_pace_limit_{0};
-  std::uint64_t site_pace_ = 0;                                   // 0: no limit
-  bool sending_ = false;                                          // at the last call of sends()
-  bool held_back_ = false;                                        // the last flush() left frames in the queue because of a limit
+  std::uint64_t site_pace_ = 0;              // 0: no limit
+  bool sending_ = false;                     // at the last call of sends()
+  bool held_back_ = false, brings_ = false;  // the last flush() left frames because of a limit; for bytes that come from a GPU
   std::atomic<std::uint64_t> bytes_sent_{0}, bytes_received_{0};  // written under the lock of the domain only
   ReceiveShare* share_;
   Fifo<Outgoing> waiting_;

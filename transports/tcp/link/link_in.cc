@@ -266,6 +266,7 @@ Status Link::end_frame(Socket& socket) {
     latest_in_ = socket.index;
     SETO_ASSIGN(const bool counts, end_copy(socket));
     if (!counts) return {};
+    if (continues() && frame.kind() == FrameKind::data && (frame.flags & kTellHeard) != 0) policy_.tell_again();
   } else {
     heard_ = frame.sequence;
   }

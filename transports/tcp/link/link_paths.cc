@@ -14,6 +14,7 @@ namespace seto::tcp {
 namespace {
 
 constexpr std::uint64_t kLookAgainNs = 1'000'000;
+constexpr std::uint64_t kBroughtNs = 50'000;  // about what a copy from a GPU takes
 // A path that breaks so soon after it was dialed again may be one that the peer has left.
 constexpr std::uint64_t kSoonNs = 60'000'000'000;
 
@@ -59,10 +60,11 @@ Status closed_by_peer() { return failure(Code::remote_error, "its connection was
 // it is kept but a copy, this frame may be the last that holds the memory in which it is counted.
 void Link::keep(Outgoing& outgoing, const Socket& socket) {
   const std::shared_ptr<resume::Lender> owner = outgoing.lender;
+  const bool is_choosable = !outgoing.is_of_gpu() && outgoing.frame.length >= BytePipe::kLongPart;
   const std::uint64_t number =
       kept_->add(outgoing.frame, {outgoing.payload, outgoing.frame.length, std::move(outgoing.lender)}, socket.index);
   outgoing.frame.sequence = kept_->header(number).sequence = number;
-  if (choice_ != nullptr && rails() > 0 && outgoing.frame.length >= BytePipe::kLongPart)
+  if (choice_ != nullptr && rails() > 0 && is_choosable)
     choice_->sent(socket.route == 0 ? WayChoice::Way::rails : WayChoice::Way::sockets, number, outgoing.frame.length,
                   monotonic_ns());
   outgoing.payload = nullptr;
@@ -74,6 +76,22 @@ const std::byte* Link::payload_of(const Outgoing& outgoing) const {
   return continues() && outgoing.frame.sequence != 0 ? kept_->payload(outgoing.frame.sequence) : outgoing.payload;
 }
 
+// Memory of a GPU is given to a rail whose device reads it, and to nothing else. Null: its bytes are on their way to the host,
+// where another thread may bring them at any time: so the address is asked for after that.
+const std::byte* Link::payload_for(Socket& socket, const Outgoing& outgoing) {
+  const std::uint64_t number = outgoing.frame.sequence;
+  if (!continues() || number == 0 || !kept_->on_gpu(number)) return payload_of(outgoing);
+  const std::byte* const payload = payload_of(outgoing);
+  if (socket.pipe.reads(payload, outgoing.frame.length)) return payload;
+  const Result<const std::byte*> brought = kept_->host_payload(number);
+  if (!brought.ok()) {
+    break_with(brought.status());
+    return nullptr;
+  }
+  brings_ = brings_ || brought.value() == nullptr;
+  return brought.value();
+}
+
 bool Link::recall(const Unwritten* unwritten, const resume::Lender& lender) {
   waiting_.drop_if([&](Outgoing& outgoing) {
     if (outgoing.unwritten != unwritten) return false;
@@ -83,7 +101,12 @@ bool Link::recall(const Unwritten* unwritten, const resume::Lender& lender) {
   });
   if (continues()) {
     if (give_back(lender)) return true;
+    if (!kept_->why_not_brought().ok()) {
+      break_with(kept_->why_not_brought());
+      return true;
+    }
     if (std::any_of(sockets_.begin(), sockets_.end(), [](const auto& socket) { return !socket->pinned.empty(); })) return false;
+    if (kept_->is_bringing()) return false;
     break_with(failure(Code::unavailable, "no memory for a copy of what it has not acknowledged"));
     return true;
   }
@@ -147,7 +170,8 @@ std::uint64_t Link::next_look_ns() const {
   if (broken()) return kNever;
   const std::uint64_t now = monotonic_ns();
   std::uint64_t next = held_back() ? now + kLookAgainNs : kNever;
-  if (kept_ != nullptr && needs_pumps_for_rails()) next = now + kLookAgainNs;
+  if (brings_) next = now + kBroughtNs;
+  if (kept_ != nullptr && needs_pumps_for_rails()) next = std::min(next, now + kLookAgainNs);
   // An acknowledgement that is due, but finds no room, waits for an event.
   if (kept_ != nullptr && policy_.due_ns() > now) next = std::min(next, policy_.due_ns());
   if (may_stand_still() && without_path_since_ == 0) next = std::min(next, std::max(now + kLookAgainNs, stall_look_ns()));

@@ -67,7 +67,7 @@ Link::Socket* Link::next_socket() {
     if (found == nullptr || socket.get()->*busy < found->*busy) found = socket.get();
   }
   if (flows_.size() == 1) return least[0];
-  if (rails() > 0) return least[presses ? route() : route_of(waiting_.front().frame)];
+  if (rails() > 0) return least[presses ? route() : route_of(waiting_.front())];
   std::array<RouteOffer, kMostRoutes> offers{};
   for (std::size_t i = 0; i < flows_.size(); ++i) {
     const RouteFlow& flow = flows_[i];
@@ -143,8 +143,10 @@ void Link::follow_routes() {
 }
 
 // Frames of both ways have numbers and places, so the peer needs no order between them (resume::Arrivals).
-std::size_t Link::route_of(const Frame& frame) const {
-  const bool beside = choice_ != nullptr && frame.length >= BytePipe::kLongPart && choice_->next() == WayChoice::Way::sockets;
+// Bytes in memory of a GPU would have to be copied first.
+std::size_t Link::route_of(const Outgoing& outgoing) const {
+  const bool beside = choice_ != nullptr && !outgoing.is_of_gpu() && outgoing.frame.length >= BytePipe::kLongPart &&
+                      choice_->next() == WayChoice::Way::sockets;
   return beside && flows_[1].used ? 1 : route();
 }
 
@@ -172,6 +174,13 @@ const BytePipe* Link::rail(std::size_t path) const { return sockets_[path]->live
 bool Link::has_live_rail() const {
   return std::any_of(sockets_.end() - static_cast<std::ptrdiff_t>(open() ? rails() : 0), sockets_.end(),
                      [](const auto& socket) { return socket->live(); });
+}
+
+bool Link::rails_read(const std::byte* memory, std::size_t size) const {
+  if (broken() || !continues() || kept_ == nullptr || !has_live_rail() || route() != 0) return false;
+  if (choice_ != nullptr && choice_->chosen() == WayChoice::Way::sockets) return false;
+  return std::all_of(sockets_.end() - static_cast<std::ptrdiff_t>(rails()), sockets_.end(),
+                     [&](const auto& socket) { return !socket->live() || socket->pipe.reads(memory, size); });
 }
 
 void Link::advance_rails(Domain& domain) {
@@ -220,8 +229,8 @@ void Link::pin_payloads(Socket& socket, std::size_t sent) {
     end += sizeof(Frame) + frame.length;
     const std::uint64_t upto = std::min(end, accepted);
     const bool some = upto > accepted - sent && upto > end - frame.length;
-    if (some && upto > released && frame.length >= BytePipe::kLongPart && kept_->keeps(frame.sequence))
-      socket.pinned.pin(*kept_, frame.sequence, upto, now);
+    const bool reads = frame.length >= BytePipe::kLongPart || kept_->is_of_gpu(frame.sequence);
+    if (some && upto > released && reads && kept_->keeps(frame.sequence)) socket.pinned.pin(*kept_, frame.sequence, upto, now);
   }
 }
 

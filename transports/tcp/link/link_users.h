@@ -35,6 +35,8 @@ struct Outgoing {
   std::shared_ptr<resume::Lender> lender;  // in the memory's owner; null: the payload outlives the link and never changes
   Unwritten* unwritten = nullptr;          // in the owner, or null
 
+  // Only devices read the payload (resume::Lender). Only for a link that continues.
+  [[nodiscard]] bool is_of_gpu() const { return lender != nullptr && lender->host_copy() != nullptr; }
   void count() const {
     if (unwritten != nullptr) unwritten->fetch_add(1, std::memory_order_relaxed);
   }

@@ -37,6 +37,7 @@ class PathPipe final {
   }
   // `size`: of all parts together.
   [[nodiscard]] ssize_t send(std::span<const iovec> parts, std::size_t size);
+  [[nodiscard]] bool reads(const std::byte* memory, std::size_t size) { return rail_ != nullptr && rail_->reads(memory, size); }
   // As BytePipe: the bytes of a rail that were accepted, and of those the ones whose memory it reads no more.
   [[nodiscard]] std::uint64_t accepted() const { return rail_ != nullptr ? rail_->accepted() : 0; }
   [[nodiscard]] std::uint64_t released() const { return rail_ != nullptr ? rail_->released() : 0; }

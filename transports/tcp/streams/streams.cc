@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "transports/gpu_buffer.h"
+
 namespace seto::tcp {
 namespace {
 
@@ -119,17 +121,22 @@ void TcpSender::commit(Mark mark, std::size_t size) {
   operation.committed = slice_of(mark) + 1;
   if (operation.lent != nullptr) {
     Lent& lent = lent_->at(operation.number % kWindow);
-    const std::byte* const data = operation.lent + slice_of(mark) * operation.stride;
-    return queue(operation, mark, {data, size, {lent_, &lent.lender}, &lent.unwritten});
+    const Part whole{operation.lent + slice_of(mark) * operation.stride, size};
+    return queue(operation, mark, {{&whole, 1}, {lent_, &lent.lender}, &lent.unwritten});
   }
   const std::shared_ptr<Block>& block = slots_[slot_of(mark)];
-  queue(operation, mark, {block->memory, size, {block, &block->lender}, &block->unwritten});
+  const Part whole{block->memory, size};
+  queue(operation, mark, {{&whole, 1}, {block, &block->lender}, &block->unwritten});
 }
 
 void TcpSender::queue(const Operation& operation, Mark mark, const Message& message) {
   Frame frame = peer_group_.frame_of(FrameKind::data);
+  std::size_t size = 0;
+  for (const Part& part : message.parts) size += part.size;
+  // Memory of a GPU has few slots, and to copy one costs more than an acknowledgement.
+  const bool is_of_gpu = message.lender->host_copy() != nullptr;
   frame.mark = mark;
-  frame.size = static_cast<std::uint32_t>(message.size);
+  frame.size = static_cast<std::uint32_t>(size);
   frame.digest = geometry_.digest;
   frame.port = address_.port;
   frame.group = address_.group;
@@ -137,15 +144,66 @@ void TcpSender::queue(const Operation& operation, Mark mark, const Message& mess
   for (const std::uint32_t receiver : receivers_) {
     Link& link = *peer_group_.link(receiver);
     std::size_t offset = 0;
-    do {
-      frame.offset = static_cast<std::uint32_t>(offset);
-      frame.flags = operation.asks && slice_of(mark) == 0 && offset == 0 ? kTellProgress : 0;
-      frame.length = static_cast<std::uint32_t>(std::min(link.frame_size(), message.size - offset));
-      link.queue({frame, message.data + offset, message.lender, message.unwritten});
-      offset += frame.length;
-    } while (offset < message.size);
+    for (const Part& part : message.parts) {
+      std::size_t in_part = 0;
+      do {
+        frame.offset = static_cast<std::uint32_t>(offset);
+        frame.flags = operation.asks && slice_of(mark) == 0 && offset == 0 ? kTellProgress : 0;
+        frame.length = static_cast<std::uint32_t>(std::min(link.frame_size(), part.size - in_part));
+        if (is_of_gpu && offset + frame.length == size) frame.flags |= kTellHeard;
+        link.queue({frame, part.data + in_part, message.lender, message.unwritten});
+        in_part += frame.length;
+        offset += frame.length;
+      } while (in_part < part.size);
+    }
     peer_group_.push_out(link);
   }
+}
+
+bool TcpSender::reads(const std::byte* memory, std::size_t size) {
+  const std::lock_guard lock(peer_group_.setup_.domain->lock());
+  return std::all_of(receivers_.begin(), receivers_.end(),
+                     [&](std::uint32_t receiver) { return peer_group_.link(receiver)->rails_read(memory, size); });
+}
+
+bool TcpSender::send_parts(Mark mark, std::span<const Part> parts, const std::shared_ptr<HostCopy>& host) {
+  Operation& operation = under_way_[operation_of(mark) % kWindow];
+  if (operation.number != operation_of(mark) && !open(operation, operation_of(mark))) return false;
+  if (!has_credit(mark) || !is_written(slot_of(mark))) return false;
+  on_gpu_.resize(slots_.size());
+  std::shared_ptr<OnGpu>& message = on_gpu_[slot_of(mark)];
+  if (message != nullptr && message->lender.needed()) return false;
+  if (message == nullptr || message->host != host) message = std::make_shared<OnGpu>(host);
+  operation.committed = slice_of(mark) + 1;
+  queue(operation, mark, {parts, {message, &message->lender}, &message->unwritten});
+  return true;
+}
+
+bool TcpSender::is_free(Mark mark) const {
+  const OnGpu* const message = on_gpu_[slot_of(mark)].get();
+  return message == nullptr || (message->unwritten.load(std::memory_order_acquire) == 0 && !message->lender.needed());
+}
+
+bool TcpSender::give_back(Mark mark) {
+  if (is_free(mark)) return true;
+  const OnGpu& message = *on_gpu_[slot_of(mark)];
+  if (message.unwritten.load(std::memory_order_acquire) != 0) return false;
+  const std::lock_guard lock(peer_group_.setup_.domain->lock());
+  bool all = true;
+  for (const std::uint32_t receiver : receivers_) all = peer_group_.link(receiver)->give_back(message.lender) && all;
+  return all;
+}
+
+bool TcpSender::take_back(Mark mark) {
+  if (is_free(mark)) return true;
+  const OnGpu& message = *on_gpu_[slot_of(mark)];
+  const std::lock_guard lock(peer_group_.setup_.domain->lock());
+  Operation& operation = under_way_[operation_of(mark) % kWindow];
+  if (operation.number == operation_of(mark)) operation.revoked = true;
+  bool all = true;
+  for (const std::uint32_t receiver : receivers_)
+    all = peer_group_.link(receiver)->recall(&message.unwritten, message.lender) && all;
+  return all;
 }
 
 // The payloads that a link keeps are copied: the caller does not wait for acknowledgements.

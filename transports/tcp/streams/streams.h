@@ -15,7 +15,7 @@
 
 namespace seto::tcp {
 
-class TcpSender final : public SendStream, private LendingSender {
+class TcpSender final : public SendStream, private LendingSender, private GpuSender {
  public:
   TcpSender(TcpPeerGroup& peer_group, StreamAddress address, std::span<const std::uint32_t> receivers,
             const StreamGeometry& geometry);
@@ -29,11 +29,17 @@ class TcpSender final : public SendStream, private LendingSender {
   [[nodiscard]] std::uint64_t acknowledged(std::uint64_t operation) const override { return released(operation); }
   [[nodiscard]] std::uint64_t released(std::uint64_t operation) const override;
   [[nodiscard]] LendingSender* lending() override { return this; }
+  [[nodiscard]] GpuSender* from_gpu() override { return this; }
 
  private:
   bool lend(Mark mark, const std::byte* first, std::size_t stride) override;
   [[nodiscard]] bool taken(std::uint64_t operation) override;
   bool revoke(std::uint64_t operation) override;
+  [[nodiscard]] bool reads(const std::byte* memory, std::size_t size) override;
+  bool send_parts(Mark mark, std::span<const Part> parts, const std::shared_ptr<HostCopy>& host) override;
+  [[nodiscard]] bool is_free(Mark mark) const override;
+  bool give_back(Mark mark) override;
+  bool take_back(Mark mark) override;
 
   // Memory of a slot. A link of several sockets keeps frames until they are acknowledged: then it keeps the block, too, and the
   // slot takes another one.
@@ -57,6 +63,13 @@ class TcpSender final : public SendStream, private LendingSender {
     Unwritten unwritten = 0;
     resume::Lender lender;
   };
+  // A message in memory of a GPU.
+  struct OnGpu {
+    explicit OnGpu(std::shared_ptr<HostCopy> copy) : host(std::move(copy)), lender(*host) {}
+    const std::shared_ptr<HostCopy> host;
+    Unwritten unwritten = 0;
+    resume::Lender lender;
+  };
   struct Operation {
     std::uint64_t number = 0;
     const std::byte* lent = nullptr;
@@ -74,15 +87,15 @@ class TcpSender final : public SendStream, private LendingSender {
   [[nodiscard]] Block* block_of(std::size_t slot);
   [[nodiscard]] std::shared_ptr<Block> make_block() const;
   [[nodiscard]] bool is_written(std::size_t slot) const {
-    return slots_[slot] == nullptr || slots_[slot]->unwritten.load(std::memory_order_acquire) == 0;
+    return (slots_[slot] == nullptr || slots_[slot]->unwritten.load(std::memory_order_acquire) == 0) &&
+           (on_gpu_.empty() || on_gpu_[slot] == nullptr || on_gpu_[slot]->unwritten.load(std::memory_order_acquire) == 0);
   }
   [[nodiscard]] bool lent_is_written(std::uint64_t operation) const {
     return lent_->at(operation % kWindow).unwritten.load(std::memory_order_acquire) == 0;
   }
   // A message, whose memory stays as long as the lender.
   struct Message {
-    const std::byte* data;
-    std::size_t size;
+    std::span<const Part> parts;
     std::shared_ptr<resume::Lender> lender;
     Unwritten* unwritten;
   };
@@ -92,11 +105,12 @@ class TcpSender final : public SendStream, private LendingSender {
   StreamAddress address_;
   std::vector<std::uint32_t> receivers_;
   StreamGeometry geometry_;
-  std::uint64_t initial_credit_;               // slices of an operation that need no credit frame
-  std::uint64_t operations_;                   // that this end may be ahead of a receiver
-  std::vector<std::uint64_t> asked_;           // by receiver: see await_progress
-  std::vector<std::shared_ptr<Block>> slots_;  // of kWindow operations
-  std::deque<std::shared_ptr<Block>> kept_;    // that slots had before, in this order
+  std::uint64_t initial_credit_;                // slices of an operation that need no credit frame
+  std::uint64_t operations_;                    // that this end may be ahead of a receiver
+  std::vector<std::uint64_t> asked_;            // by receiver: see await_progress
+  std::vector<std::shared_ptr<Block>> slots_;   // of kWindow operations
+  std::deque<std::shared_ptr<Block>> kept_;     // that slots had before, in this order
+  std::vector<std::shared_ptr<OnGpu>> on_gpu_;  // by slot, once there was one
   std::shared_ptr<std::array<Lent, kWindow>> lent_ = std::make_shared<std::array<Lent, kWindow>>();  // by operation
   std::array<Operation, kWindow> under_way_;
   std::vector<const TcpPeerGroup::StreamCredit*> credit_;  // by receiver
