@@ -1,10 +1,8 @@
 #pragma once
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
 #include <string>
-#include <string_view>
 
 #include "src/base/config.h"
 #include "src/base/config_access.h"
