@@ -50,11 +50,11 @@ TEST_P(EmulatedDevice, GivesTheBitsOfTheHostWhenItLends) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, EmulatedDevice, testing::Values(1, 2, 3, 4, 5, 8), testing::PrintToStringParamName());
 
-// Numbers of ranks that the tests above omit for the sake of their time: one short call of every algorithm.
-TEST(EmulatedDeviceRanks, SixAndSevenRanksGiveTheBitsOfTheHost) {
+// Numbers of ranks that the tests above omit for the sake of their time, with sanitizers also 8: one short call of every algorithm.
+TEST(EmulatedDeviceRanks, SixToEightRanksGiveTheBitsOfTheHost) {
   constexpr std::uint64_t kCount = 90;
   std::uint64_t seed = 40;
-  for (const int ranks : {6, 7})
+  for (const int ranks : {6, 7, 8})
     for (const DeviceJob& job : device_jobs(ranks, kCount)) {
       if (job.count != kCount) continue;
       compare(job, seed += 3);
