@@ -93,7 +93,7 @@ bool exchange(PeerGroup& group, std::uint32_t own, Sender& sender, std::uint64_t
 
 TEST(GpuMessagesOverRails, AreReadByDevicesAndByNothingElse) {
   const std::uint64_t operations = repetitions(20, 5);
-  EXPECT_TRUE(rdma_transport(Rails::whole).run({.members = 2}, [operations](PeerGroupMember& member) {
+  EXPECT_TRUE(rdma_transport(Rails::whole).run({.members = 2}, [](PeerGroupMember& member) {
     Sender sender(member.peer_group(), member.index(), 1 - member.index());
     EXPECT_TRUE(exchange(member.peer_group(), member.index(), sender, operations));
     EXPECT_GT(sender.reads(), 0U);
@@ -103,7 +103,7 @@ TEST(GpuMessagesOverRails, AreReadByDevicesAndByNothingElse) {
 
 TEST(GpuMessagesOverRails, KeepTheirBytesWhereRailsBreak) {
   const std::uint64_t operations = repetitions(40, 10);
-  EXPECT_TRUE(rdma_transport(Rails::cut).run({.members = 2}, [operations](PeerGroupMember& member) {
+  EXPECT_TRUE(rdma_transport(Rails::cut).run({.members = 2}, [](PeerGroupMember& member) {
     Sender sender(member.peer_group(), member.index(), 1 - member.index());
     sender.give_back_after(50);
     EXPECT_TRUE(exchange(member.peer_group(), member.index(), sender, operations));
