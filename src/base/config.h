@@ -119,7 +119,7 @@ struct Config {
   std::uint64_t recorder = 1024, dump_signal = 0, audit_file_bytes = std::uint64_t{64} << 20;
   Medium transport = Medium::automatic;
   PathsUse paths_use = PathsUse::backup;
-  std::uint64_t tcp_streams = kAutomatic, rdma_mtu = 0;  // 0: auto; n: 128 bytes << n
+  std::uint64_t tcp_streams = kAutomatic, long_link_memory = 256ULL << 20, rdma_mtu = 0;  // 0: auto; n: 128 bytes << n
   Connect connect = Connect::automatic;
   ControlRelay control_relay = ControlRelay::automatic;
   Resume resume = Resume::automatic;
@@ -131,7 +131,7 @@ struct Config {
   Congestion congestion = Congestion::automatic;
   std::uint64_t dscp_control = kAutomatic, dscp_data = kAutomatic, rank = kAutomatic, ranks = kAutomatic;
   std::string root, secret_file, secret;  // the secret is never shown
-  std::uint64_t heartbeat_ms = 1'000, liveness_timeout_ms = 5'000, link_patience_s = 60, long_link_memory = std::uint64_t{256} << 20;
+  std::uint64_t heartbeat_ms = 1'000, liveness_timeout_ms = 5'000, link_patience_s = 60;
   std::array<Origin, kConfigFieldCount> origins{};
   [[nodiscard]] Origin origin(ConfigField field) const { return origins[static_cast<std::size_t>(field)]; }
 };

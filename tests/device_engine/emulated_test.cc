@@ -50,7 +50,7 @@ TEST_P(EmulatedDevice, GivesTheBitsOfTheHostWhenItLends) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, EmulatedDevice, testing::Values(1, 2, 3, 4, 5, 8), testing::PrintToStringParamName());
 
-// Numbers of ranks that the tests above omit for the sake of their time, with sanitizers also 8: one short call of every algorithm.
+// Numbers of ranks that the tests above omit for the sake of their time (8 with sanitizers): one short call of every algorithm.
 TEST(EmulatedDeviceRanks, SixToEightRanksGiveTheBitsOfTheHost) {
   constexpr std::uint64_t kCount = 90;
   std::uint64_t seed = 40;
