@@ -66,7 +66,7 @@ TierCost with_last_level(TierCost node) {
   return node;
 }
 
-// In the file of the user, or else measured by this process before.
+// The file of the user wins over the figures that this process remembers.
 std::optional<KeptConstants> kept_of(const MeasuredMachine& machine) {
   std::optional<KeptConstants> kept = KeptFiles::of_user().read(machine);
   return kept ? kept : remembered_constants(machine);
